@@ -1,5 +1,5 @@
 //! The faults that a reader gets if the log can't be read. These faults contain no details of the
-//! machine, such as paths. Operators find the paths in the traces.
+//! machine, such as paths. The paths are in the traces.
 
 use std::sync::Arc;
 
@@ -25,8 +25,9 @@ pub(crate) fn unread(error: &log::Error) -> Fault {
 
 /// Returns the fault for a reader that named a thread which the log has but can't read.
 ///
-/// An identity that doesn't own the thread is told that the thread is unknown. Operators are always
-/// told of the damage. If the owner can't be read either, `console` is told of the damage, too.
+/// Only the owner and operators get a fault with `Code::Unreadable`. Other identities are told that
+/// the thread is unknown. If the owner can't be read either, `console` counts as the owner. A fault
+/// with another code is the same for every identity.
 pub(crate) fn unread_of(
     error: &log::Error,
     (thread, owner): (&ThreadId, Option<&str>),

@@ -12,7 +12,7 @@ use crate::clock;
 pub trait Port: Clone + Send + Sync + 'static {
     /// Runs a task beside the others.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
-    /// Runs a task on a thread that it may block.
+    /// Runs a task on a thread that the task may block.
     fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static);
     /// Waits until [`now_us`](Port::now_us) has reached this time.
     fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static;
@@ -77,16 +77,15 @@ impl Port for Tokio {
     }
 
     fn pass_on(&self) {
-        // Tokio keeps the task that was woken last for this thread, and no other thread can take
-        // it. Waking one more task moves the first one to a queue from which other threads can take
-        // it.
+        // Tokio reserves the newest woken task for the thread that woke it. Waking one more task
+        // moves the reserved task to a queue from which other threads take tasks.
         self.0.spawn(async {});
     }
 
     fn look_after(&self, is_over: impl Fn() -> bool + Send + 'static) {
-        // The thread of the runtime that waits for timers and sockets runs the task that it was
-        // woken for. If that task never yields, another thread has to wait for timers and sockets
-        // instead. Spawning an empty task wakes such a thread.
+        // One thread of the runtime waits for timers and sockets, and then runs a task that they
+        // woke. If that task never yields, another thread has to wait for timers and sockets.
+        // Spawning an empty task wakes another thread.
         if self.0.runtime_flavor() == RuntimeFlavor::CurrentThread {
             return;
         }
@@ -95,7 +94,7 @@ impl Port for Tokio {
             let mut looked = handle.spawn(async {});
             while !is_over() {
                 thread::park_timeout(LOOK_EVERY);
-                // If the last empty task hasn't run yet, every thread has been woken already.
+                // While the last empty task hasn't run, no further one is needed.
                 if looked.is_finished() {
                     looked = handle.spawn(async {});
                 }

@@ -115,7 +115,7 @@ impl Tree {
 
 impl Thread {
     /// Returns the budget that has no room for a push, if there is one. Pushes for listeners that
-    /// steer threads always have room, so that the owner of a tree can end it.
+    /// steer threads always have room, so that a tree's owner can end the tree.
     pub(crate) fn shortage(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
         let steers = |it: usize| world.routes.listeners[it].steers;
         if push.message.receivers.iter().all(|it| steers(it.listener)) {
@@ -135,6 +135,7 @@ impl Thread {
     ///
     /// - emissions that no listener of this thread gets;
     /// - emissions for a listener that only settles earlier work, and its messages to itself;
+    /// - [`Target::Oneself`] of a listener that continues even if the thread is over budget;
     /// - answers to a listener that parks messages, and answers to [`Target::Askers`];
     /// - emissions of a listener that steers threads.
     pub(crate) fn shortage_for(
@@ -339,8 +340,8 @@ impl Thread {
         }
     }
 
-    /// Sends a fault to the identity whose push led to a handling. If the push is answered already,
-    /// the fault is only traced.
+    /// Sends a fault to the identity whose push led to a handling. If that push is unknown or
+    /// answered already, the fault is only traced.
     fn give_reason(&mut self, part: &Part, fault: &Fault, world: &World<'_>, out: &mut Step) {
         let origin = self.origins.get(&part.root).filter(|it| !it.answered);
         let Some(identity) = origin.map(|it| it.identity.clone()) else {

@@ -118,7 +118,7 @@ impl Tree {
         }
     }
 
-    /// Hands a thread's result to its parent, and ends the threads below it.
+    /// Hands the result of an ended thread to its parent, and ends the threads below the ended one.
     fn ended(&mut self, ended: ThreadEnd, world: &World<'_>, out: &mut Step) {
         let Some(mut child) = self.threads.remove(&ended.thread) else { return };
         self.over.insert(ended.thread.clone(), child.state);

@@ -1,8 +1,9 @@
-//! Joins pushes that are answered together. There are two cases:
+//! Joins pushes that are answered together. There are two cases, both for a listener that has
+//! `takes_queue` and doesn't park messages:
 //!
-//! - A listener that takes its queue took messages of several pushes in one handling.
-//! - A listener that takes its queue handled a message of one push without an emission, and its
-//!   last emission was for another push that isn't settled.
+//! - The listener took messages of several pushes in one handling.
+//! - The listener handled a message of one push without an emission, and its last emission was for
+//!   another push that isn't settled.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use crate::log::{Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
 impl Thread {
-    /// Starts waiting deliveries of these receivers.
+    /// Starts queued deliveries of these receivers.
     pub(crate) fn start_all_of(
         &mut self,
         receivers: &[Receiver],
@@ -40,7 +40,7 @@ impl Thread {
         }
     }
 
-    /// Starts waiting deliveries of a listener, as far as the thread's state and the listener's
+    /// Starts queued deliveries of a listener, as far as the thread's state and the listener's
     /// free places allow. A serial listener starts only one at a time. Unless the listener is pure,
     /// the batch of this step records the start, so the start is durable before the handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
@@ -156,8 +156,8 @@ impl Thread {
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         let (ready, park) = parked::split(ready);
-        // If the handling failed, the parked messages stay parked. Otherwise only the messages that
-        // its `Park` names stay parked.
+        // If the handling failed without a `Park`, `park` stays None, and the parked messages stay
+        // parked. Otherwise only the messages that `park` names are parked.
         let has_failed = ready.iter().any(|it| it.payload.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
@@ -263,10 +263,10 @@ impl Thread {
         self.later.insert((seq, listener), later);
     }
 
-    /// Sends a waiting message again, since its time or its entry has come. The new entry shows
-    /// when and why the wait ended, also to folds. If the budget has no room for the message, the
-    /// delivery is overdue and waits until a budget is raised. Listeners that steer threads or only
-    /// settle earlier work get the message in any case.
+    /// Sends a waiting message again, since the time or the entry that it waits for has come. The
+    /// new entry shows when and why the wait ended, also to folds. If the budget has no room for
+    /// the message, the delivery is overdue and waits until a budget is raised. Listeners that
+    /// steer threads or only settle earlier work get the message in any case.
     ///
     /// `because` is the entry that the delivery waited for, or None if its time has come.
     pub(crate) fn due(

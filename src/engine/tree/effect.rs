@@ -83,8 +83,8 @@ pub(crate) struct Step {
     pub(crate) ledger: Ledger,
     /// The first charge of this event that didn't fit the budget: its entry, and the fault.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
-    /// The amounts that the other running handlers have reserved. They are computed anew whenever a
-    /// handler charges something.
+    /// The amounts that handlers other than the current one have reserved in the tree. They are
+    /// computed anew whenever a handler charges something.
     pub(crate) others: ReservedAmounts,
     /// The faults of emissions that no listener got, for the current handling.
     pub(crate) undelivered: Vec<Fault>,
@@ -140,7 +140,7 @@ pub(crate) enum Effect {
     Tell(Arc<dyn PushObserver>, u64, PushEvent),
     /// Runs a handler.
     Start(Box<Start>),
-    /// Tells a handler that the log has its emissions, or with which fault they failed.
+    /// Tells a handler that the log has its emissions, or the fault because of which they failed.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Tells a running handler that a message came for its listener.
     Came(ArrivalSignal, Name),

@@ -28,10 +28,9 @@ pub(crate) struct Pusher {
     pub(crate) operator: bool,
     /// Whether the sender may know why no listener takes a payload.
     pub(crate) may_know_why: bool,
-    /// The observer of the push.
     pub(crate) observer: Arc<dyn PushObserver>,
     pub(crate) number: u64,
-    /// Whether this is the sender's only unanswered push. None if this is unknown.
+    /// Whether this is the only unanswered push of its connection. None if that is unknown.
     pub(crate) is_alone: Option<bool>,
 }
 
@@ -69,10 +68,10 @@ pub(crate) struct Unfinished {
     pub(crate) sent: Vec<Entry>,
     /// The later entries of the thread, if the entry's listener may wait for one of them.
     pub(crate) since: Vec<Entry>,
-    /// The push that led to the entry, if the continuation needs the push.
+    /// The entry of the push that led to this entry, if the continuation needs that push.
     pub(crate) asked: Option<Entry>,
-    /// If the listener takes its queue: the number of its last emission before it began to handle
-    /// the entry. Otherwise 0.
+    /// If the listener has `takes_queue`: the number of the last emission that the listener sent
+    /// before it began to handle the entry. Otherwise 0.
     pub(crate) last_emission: u64,
 }
 
@@ -83,8 +82,8 @@ pub(crate) struct Ready {
     pub(crate) flags: Flags,
     /// The content of the entry's `<meta>`.
     pub(crate) meta: Option<Bytes>,
-    /// The payload's name, if no listener takes the payload. The name serves to explain the reason
-    /// to senders that may know it.
+    /// The payload's name, if the sender of the message asked for a child with this payload, and no
+    /// listener takes the payload. The name serves to tell that sender the reason.
     pub(crate) sought: Option<Name>,
 }
 
@@ -96,13 +95,13 @@ impl Ready {
     }
 
     /// Returns whether this emission equals the next emission of an earlier attempt. If so, the
-    /// caller doesn't send it again. `sent` holds the emissions of the earlier attempt in order.
-    /// The call removes the next one from `sent`.
+    /// caller doesn't send this emission again. `sent` holds the emissions of the earlier attempt
+    /// in order. The call removes the compared emission from `sent`, and those that it skips.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let emitted = match &self.payload {
             Ok(checked) => {
                 // Two kinds of entries in `sent` are skipped: those of the pump itself, and refused
-                // charges. A refused charge spent nothing, so the ledger decides it again.
+                // charges. A refused charge spent nothing, so the ledger checks the charge again.
                 let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
                 let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
                 while sent.front().is_some_and(aside) {
@@ -189,12 +188,12 @@ impl Push {
         Push { by, message, meta: None, client_id: None, source: None }
     }
 
-    /// Returns the client's own id of the push.
+    /// Returns the sender's own id for the push.
     pub(crate) fn client_id(&self) -> Option<&str> {
         self.client_id.as_ref().map(|own| &*own.id)
     }
 
-    /// Returns the id of the last shared entry if the push opens a fork.
+    /// If the push opens a fork: returns the id of the entry that the fork continues from.
     pub(crate) fn fork(&self) -> Option<EntryId> {
         self.source.as_ref().map(|it| it.at.clone())
     }

@@ -2,8 +2,8 @@
 //! out.
 //!
 //! A step has no clock, no task and no disk, and changes no shared state. A step reads some values
-//! that other parts of the pump change: the free places of listeners, whether a connection is still
-//! open, and whether a handler still waits for its reservation. Three functions in this folder
+//! that other parts of the pump change: the free places of listeners, whether a client still
+//! listens, and whether a handler still waits for its reservation. Three functions in this folder
 //! aren't part of a step, and read the log: `budget_ledger::read`, `budget_ledger::charged` and
 //! `Lineage::read`.
 //!
@@ -17,12 +17,12 @@
 //! - `due_time`: the time that a delivery waits for, and its form in the log.
 //! - `event`, `effect`: the input and the output of a step.
 //!
-//! - `request`: the requests of a thread's step to its tree.
+//! - `request`: the requests of a thread to its tree.
 //! - `budget_ledger`, `budget_rules`: the budget accounts of a tree, and the rules on them.
 //! - `reserved_amounts`, `reservations`: the parts of a budget that running handlers have reserved.
 //! - `thread`: the state of one thread.
 //!
-//! - `sending`: an entry before it has its number, and the handling that sends it.
+//! - `sending`: an entry without a number yet, and the handling that sends the entry.
 //! - `admit`: accepts pushes and appends entries.
 //! - `delivery`: starts and ends deliveries, makes them wait for a time or an entry, and settles
 //!   pushes.

@@ -1,7 +1,7 @@
 //! Ends handlings: consumes the finished messages, and parks the others. The listener keeps parked
-//! messages for later handlings. A listener that asked for it, and one whose parked messages were
-//! loaded from the log, gets `nothing-under-way` when nothing that its messages caused is left to
-//! do in the thread.
+//! messages for later handlings. When nothing that its messages caused is left to do in the thread,
+//! the listener gets `nothing-under-way`, if its `Park` asked for this payload. A listener whose
+//! parked messages were loaded from the log gets the payload, too.
 
 use std::collections::BTreeSet;
 
@@ -43,13 +43,13 @@ impl Running {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// Returns the pushes of the handler's messages except the first one.
+    /// Returns the pushes of the handler's messages, without that of the first message.
     pub(crate) fn taken(&self) -> Vec<u64> {
         self.more.iter().map(|it| it.root).collect()
     }
 
     /// Returns the push that the first parked message belongs to. The listener's next message to
-    /// itself belongs to it, too.
+    /// itself belongs to this push, too.
     pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
         let first = park?.first()?;
         self.hand().find(|it| it.entry.seq() == first).map(|it| it.root)
@@ -59,8 +59,8 @@ impl Running {
 impl Thread {
     /// Ends a handling: consumes its finished messages, parks the others, and starts the next
     /// handler. Without a `park` the handler failed or its time was up. In that case messages that
-    /// were parked before stay parked. If the listener parks messages, those that the handler took
-    /// from the queue are parked, too.
+    /// were parked before stay parked, and a listener with `parks` also parks the messages that the
+    /// handler took from the queue.
     pub(crate) fn consume(
         &mut self,
         done: Running,
@@ -113,7 +113,7 @@ impl Thread {
         self.parked += parked.len();
         if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.running -= 1;
-            // Messages that `park_again` has parked since a restart stay parked.
+            // Messages that `park_again` parked while the handler ran stay parked.
             lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
@@ -153,9 +153,10 @@ impl Thread {
         self.deliveries.contains_key(&listener)
     }
 
-    /// Sends `nothing-under-way` to the listeners with parked messages that wait for it, if nothing
-    /// that their messages caused is left to do in the thread. After that, a listener gets it again
-    /// only once it has had another message, or its messages were loaded from the log.
+    /// Sends `nothing-under-way` to each listener that has parked messages and wants this payload,
+    /// if nothing that its messages caused is left to do in the thread. After that, the listener
+    /// gets the payload again only once it has had another message, or its messages were loaded
+    /// from the log.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {
@@ -165,8 +166,8 @@ impl Thread {
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
         let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
         let is_quiet = |parked: &Parked| {
-            // A waiting delivery delays `nothing-under-way` if it belongs to the same push as any
-            // message of the work.
+            // A delivery in `timed` delays `nothing-under-way` if it belongs to the same push as
+            // any message that the listener works on.
             let work = parked.all.iter().filter(|it| it.parked != Some(OTHER));
             let mut own = work.map(|it| it.root).chain(parked.root);
             let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);

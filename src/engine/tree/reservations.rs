@@ -30,8 +30,8 @@ impl Tree {
         }
     }
 
-    /// Sets `out.others` to the sum of what the other handlers of the tree have reserved. Does
-    /// nothing if none of the emissions is a charge.
+    /// Sets `out.others` to the sum of the amounts that handlers other than `key` have reserved in
+    /// the tree. Does nothing if none of the emissions is a charge.
     pub(crate) fn look_at_others(&self, key: &Key, ready: &[Ready], out: &mut Step) {
         if !ready.iter().any(|it| matches!(it.target, Target::Charge)) {
             return;

@@ -26,6 +26,7 @@ pub(crate) struct Registered {
     pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
+    /// Whether some handler takes a `Queue`: the other messages that wait for the listener.
     pub(crate) takes_queue: bool,
     /// Whether a running handler is told of messages that come for its listener.
     pub(crate) takes_arrivals: bool,
@@ -36,6 +37,7 @@ pub(crate) struct Registered {
     /// Whether the listener may end, pause and resume threads. Such a listener also runs in threads
     /// that are paused or over budget.
     pub(crate) steers: bool,
+    /// The function that says whether an entry ends the wait of one of the listener's deliveries.
     pub(crate) wakes: Option<Wakes>,
     pub(crate) handlers: Vec<BoundHandler>,
     pub(crate) announcements: Vec<Announcement>,
@@ -81,7 +83,7 @@ impl Registered {
         }
     }
 
-    /// Returns whether the listener may send to listeners of this name.
+    /// Returns whether the listener may send to a listener of this name.
     pub(crate) fn may_reach(&self, name: &str) -> bool {
         let is_there = |names: &[String]| names.iter().any(|it| it == name);
         *self.name == *name
@@ -119,8 +121,7 @@ pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
     pub(crate) capabilities: Capabilities,
-    /// Whether some listener has a function `wakes`, which says whether an entry ends the wait of
-    /// one of the listener's deliveries.
+    /// Whether some listener has a function `wakes`.
     pub(crate) any_wakes: bool,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
@@ -168,9 +169,9 @@ impl Routes {
         }
     }
 
-    /// Checks a payload from outside against its schema. A payload without a namespace gets one if
-    /// listeners take exactly one payload with its local name; the names of the protocol get the
-    /// namespace of the pump. The pump's own payloads are refused.
+    /// Checks a payload from outside against its schema. Payloads that only the pump and the house
+    /// staff may send are refused. A payload without a namespace gets the namespace that [`meant`]
+    /// returns.
     pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
@@ -258,7 +259,7 @@ impl Routes {
         self.route(listener, name).ok_or_else(Fault::undeliverable)
     }
 
-    /// Returns whether a listener may address another, or itself.
+    /// Returns whether there is a listener `to`, and `from` may address it.
     pub(crate) fn may_name(&self, from: &Registered, to: &str) -> bool {
         from.may_reach(to) && self.find(to).is_some()
     }

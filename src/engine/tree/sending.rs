@@ -1,4 +1,4 @@
-//! An entry before its thread has given it a number, and the handling that sends it.
+//! An entry before its thread has given it a number, and the handling that sends the entry.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct Part {
     /// The number of the push that the emissions belong to, or 0 if they belong to none.
     pub(crate) root: u64,
     pub(crate) chain: Chain,
-    /// The push that the listener's next message to itself belongs to, if that isn't `root`.
+    /// The push that the listener's next message to itself belongs to. None stands for `root`.
     pub(crate) next_root: Option<u64>,
     /// Whether the listener continues even if the thread is over budget.
     pub(crate) settles: bool,
@@ -49,8 +49,8 @@ impl Part {
     }
 
     /// Returns whether the pump itself sent the message. No faults are sent about the handling of
-    /// such a message. Each would be one more message of the pump, and its handling might fail
-    /// again, without end.
+    /// such a message. Such a fault would be one more message of the pump, and its handling might
+    /// fail again, without end.
     pub(crate) fn is_from_core(&self) -> bool {
         self.message.from() == CORE_NAME
     }
@@ -80,8 +80,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) root: u64,
     /// The chain of messages that led to the entry.
     pub(crate) chain: Chain,
-    /// If the entry has to wait: the time at which its wait ends, unless another entry ends it
-    /// earlier.
+    /// If the entry has to wait: the time at which its wait ends, unless another entry ends the
+    /// wait earlier.
     pub(crate) until: Option<Until>,
 }
 

@@ -35,14 +35,14 @@ struct UnhandledMessage {
 /// A session and all threads below it.
 pub(crate) struct Tree {
     /// The live threads.
-    // Each thread is boxed: the table has room for at least three values, and most trees have one
-    // thread.
+    // Boxes keep the free slots of the table small. The table has at least three slots, and most
+    // trees have one thread.
     pub(crate) threads: FxHashMap<ThreadId, Box<Thread>>,
     /// The threads that have ended, with their final states.
     pub(crate) over: FxHashMap<ThreadId, State>,
     /// Maps a child's id to the last number that was appended to the id to make it unique.
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
-    /// The waiting deliveries of listeners with `wakes`. An entry may end their wait.
+    /// The deliveries in `Thread::later` whose listeners have `wakes`. An entry may end their wait.
     pub(crate) wakeable: FxHashSet<Key>,
     /// The messages that listeners with `wakes` still have to handle. The handling of such a
     /// message may send a delivery that waits for an entry, and this entry may come before the
@@ -149,7 +149,7 @@ impl Tree {
     }
 
     /// Returns whether the tree can be unloaded: it has nothing to do now, and no client still
-    /// listens for a waiting delivery.
+    /// listens for a delivery that waits for a time or an entry.
     pub(crate) fn is_quiet(&self) -> bool {
         self.threads.values().all(|it| it.is_quiet())
     }
@@ -262,7 +262,7 @@ impl Tree {
         Some(because.id().clone())
     }
 
-    /// Notes a waiting delivery, if its listener has `wakes`.
+    /// Notes that an entry may end the wait of a delivery, if its listener has `wakes`.
     pub(crate) fn note_wakeable(&mut self, key: &Key, routes: &Routes) {
         if routes.listeners[key.listener].wakes.is_some() {
             self.wakeable.insert(key.clone());
@@ -335,8 +335,8 @@ impl Tree {
     }
 }
 
-/// Returns whether the entry `came` ends the wait of the message `waiting`. If the listener's
-/// function panics, the message keeps waiting.
+/// Returns whether the entry `came` ends the wait of the message `waiting`. If `wakes` panics, the
+/// message keeps waiting.
 fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
     if came.id() == waiting.id() || came.is_refused() {
         return false;

@@ -20,7 +20,7 @@ use crate::log::State;
 use crate::wire::{Code, Fault};
 
 /// How many of a thread's first entries stay in memory while the thread has something to do. A fold
-/// that begins meanwhile needs no reading from the log. Few threads have more entries before an
+/// that begins meanwhile reads nothing from the log. Few threads have more entries before an
 /// agent's first action, at which the fold of the listener `action` begins.
 const FIRST_AT_HAND_MAX: usize = 32;
 
@@ -58,8 +58,8 @@ pub(crate) struct Thread {
     pub(crate) newest_push: u64,
     /// The newest push that was unfinished at the last stop. 0 if there was none.
     pub(crate) resumed_push: u64,
-    /// Maps a listener that takes its queue to the number of its last emission, and to the push
-    /// that led to this emission.
+    /// Maps a listener with `takes_queue` to the number of its last emission, and to the push that
+    /// led to this emission.
     pub(crate) last_emissions: FxHashMap<usize, (u64, u64)>,
     /// For each identity: the observer of its last push, and the sender's own number for that push.
     pub(crate) observers: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
@@ -76,7 +76,8 @@ pub(crate) struct Thread {
     /// If the thread is a child: the push in the parent thread that the child belongs to, or 0 if
     /// that push is unknown.
     pub(crate) root_above: u64,
-    /// Deliveries that wait for a time or an entry, by the number of the entry and the listener.
+    /// Deliveries that wait for a time or an entry. The key is the number of the delivery's own
+    /// entry, and the listener.
     pub(crate) later: FxHashMap<(u64, usize), Later>,
     /// Deliveries that became due while the budget was spent. Each has the id of the entry that it
     /// waited for, or None if it waited for a time.
@@ -138,7 +139,7 @@ impl Later {
 pub(crate) struct Deliveries {
     pub(crate) running: usize,
     pub(crate) waiting: VecDeque<Delivery>,
-    /// Whether the waiting deliveries can't start because no place of the listener is free.
+    /// Whether the deliveries in `waiting` can't start because no place of the listener is free.
     pub(crate) starving: bool,
     pub(crate) parked: Parked,
 }
@@ -289,7 +290,7 @@ impl Thread {
     }
 
     /// Returns whether the thread can be unloaded: it has nothing to do now, and no client still
-    /// listens for a waiting delivery.
+    /// listens for a delivery in `later`.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_at_rest() && (self.later.is_empty() || !self.is_heard())
     }
@@ -305,7 +306,7 @@ impl Thread {
             && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
     }
 
-    /// Returns whether a connection that pushed is still open.
+    /// Returns whether a client that pushed still listens.
     fn is_heard(&self) -> bool {
         self.observers.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
@@ -411,8 +412,8 @@ impl Thread {
         }
     }
 
-    /// Drops the entries that all folds have seen, unless the thread is young. To be called after a
-    /// fold has seen more entries.
+    /// Drops the entries that all folds have seen, unless the thread is young. Callers call this
+    /// after a fold has seen more entries.
     pub(crate) fn note_seen(&mut self, at_hand_max: usize) {
         if !self.is_young(at_hand_max) {
             self.trim();
@@ -464,8 +465,8 @@ mod tests {
     use crate::xml::Element;
 
     /// Returns how many of `count` entries stay in memory, in a thread whose next number is `from`.
-    /// Each entry has about `bytes` bytes. `most` is `at_hand_max`. Each fold has seen the entries
-    /// up to a number in `folds`.
+    /// Each entry has about `bytes` bytes. `most` is `at_hand_max`. `folds` has the number of the
+    /// last entry that each fold has seen.
     fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
         let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
         for (listener, seq) in folds.iter().enumerate() {

@@ -42,8 +42,9 @@ impl Thread {
         origin.is_some_and(|it| it.may_know_why && it.identity == *part.message.sender())
     }
 
-    /// Adds to the fault the reason why no listener takes the payload `name`, if the sender of the
-    /// current message may know the reason. Without `name` the fault stays as it is.
+    /// Replaces the fault's message with the reason why no listener takes the payload `name`, if
+    /// the sender of the current message may know the reason. Without `name` the fault stays as it
+    /// is.
     pub(crate) fn with_reason(
         &self,
         part: &Part,

@@ -17,7 +17,7 @@ use crate::wire::{Code, Fault};
 
 /// How many steps a batch in the priority lane may have. The lane is for light trees, which
 /// `run_queue` describes. This number is enough for many of them, and small compared with a batch
-/// of the other lane.
+/// of the lower lane.
 const STEPS_AHEAD: usize = 32;
 
 /// How many batches may be in the priority lane at once.

@@ -73,7 +73,7 @@ pub(crate) struct Worker<P: Port> {
     /// Maps a listener to handlers that wait for a place because another worker took the promised
     /// place.
     crowded: FxHashMap<usize, VecDeque<Box<Start>>>,
-    /// Maps a listener to threads that wait for a free place of it.
+    /// Maps a listener to threads that wait for a free place of the listener.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
     /// Deliveries that wait for a time or an entry, of all trees of this worker, loaded or not.
     pub(crate) waits: Waits,
@@ -238,7 +238,7 @@ impl<P: Port> Worker<P> {
                 Some(TreeSlot::Waking(waiting)) => waiting.insert(0, Mail::Resume(thread, left)),
                 None => self.wake(thread.tree(), Mail::Resume(thread, left)),
             },
-            // An error means that the asker no longer waits.
+            // An error means that the receiver no longer waits.
             Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
             Mail::Begin => self.begun = true,
             Mail::Drain(done) => self.drains.push(done),
@@ -251,8 +251,7 @@ impl<P: Port> Worker<P> {
         match self.trees.get_mut(thread.tree_str()) {
             Some(TreeSlot::Awake(slot)) => {
                 if !std::mem::replace(&mut slot.is_ready, true) {
-                    // The push's `is_alone` decides whether the tree is light. If `is_alone` is
-                    // unknown, the tree's usage decides.
+                    // Without a push's `is_alone`, the tree's usage decides if the tree is light.
                     let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
                     let typical = || self.typical_usage.is_light(&slot.usage, self.now_us);
                     let is_light = known.unwrap_or_else(typical);
@@ -291,7 +290,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Refuses the waiting pushes, and tells the other senders that entries may be lost.
+    /// Refuses the pushes that wait to be accepted. The senders of accepted pushes are told that
+    /// entries may be lost.
     pub(crate) fn abandon(&mut self, fault: &Fault) {
         let mut effects = Vec::new();
         let abandon = |slot: &mut TreeSlot| match slot {
@@ -510,7 +510,7 @@ impl<P: Port> Worker<P> {
             && self.run_queue.is_empty();
         if idle {
             for drain in self.drains.drain(..) {
-                // An error means that the asker no longer waits.
+                // An error means that the receiver no longer waits.
                 let _ = drain.send(());
             }
         }
@@ -579,7 +579,7 @@ pub(crate) fn set_by(port: &impl Port) -> i64 {
 }
 
 /// Drops the effects of a batch that the log doesn't have, and tells senders that the log failed.
-/// Cancellations are carried out in any case.
+/// Refusals and cancellations are carried out in any case.
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {

@@ -1,6 +1,6 @@
 //! Posts a handler's emissions to their workers, and wakes these workers only when the handler
 //! yields. A worker that is woken earlier would wait until the handler frees its OS thread, or
-//! another OS thread would have to be woken for it.
+//! another OS thread would have to be woken for the worker.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -81,8 +81,8 @@ pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     }
 }
 
-/// Wakes the workers that got a handler's emissions, if the handler waits without yielding. Such a
-/// handler blocks on another executor, which polls with a waker of its own.
+/// Wakes the workers that got a handler's emissions, if the waker in `context` isn't that of the
+/// handler's task. Such a handler may block on an executor of its own, and never yield.
 pub(crate) fn waits(shared: &Shared, context: &Context<'_>) {
     if let Some(polled) = polled(shared).filter(|it| it.task != context.waker().data()) {
         POLLED.set(Some(Polled { workers: 0, ..polled }));

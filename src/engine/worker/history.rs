@@ -50,8 +50,8 @@ pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
             Some(request) => request.cause().cloned(),
             None => None,
         },
-        // A `ThreadSpawned` is no reply. Its cause is the message that the listener was handling
-        // when it opened the thread.
+        // A `ThreadSpawned` is no reply if the listener itself opened the thread. Its cause is the
+        // message that the listener was handling then.
         None if is_word(&ThreadSpawned::NAME) => message.cause().cloned(),
         None => None,
     };

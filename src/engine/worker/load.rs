@@ -22,7 +22,8 @@ pub(crate) enum Loaded {
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
-/// A tree that was read from the log: its threads, its budget, and its waiting deliveries.
+/// A tree that was read from the log: its threads, its budget, and its deliveries that wait for a
+/// time or an entry.
 pub(crate) struct LoadedTree {
     pub(super) threads: Vec<log::ThreadRecord>,
     /// If the session is a fork: the threads that it continues.
@@ -37,7 +38,7 @@ pub(crate) struct UnreadableTree {
     pub(super) owner: Option<Arc<str>>,
 }
 
-/// Reads a tree and its waiting deliveries.
+/// Reads a tree, and the entries of the deliveries in `waits`.
 pub(super) async fn find(
     log: &dyn Log,
     tree: &ThreadId,

@@ -38,7 +38,7 @@ pub(crate) fn came_to(
     }
 }
 
-/// Checks each payload against its schema, unless its own Rust type wrote it.
+/// Checks each payload against its schema, unless the payload was written by its own Rust type.
 pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
     let look = |emission: listener::Emission| {
         let is_for_sender = matches!(emission.target, Target::Child { for_sender: true, .. });

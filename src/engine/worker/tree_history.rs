@@ -1,5 +1,5 @@
-//! Other threads that handlers read: those of their own tree, and with a grant those of other trees
-//! that the same identity opened.
+//! Other threads that handlers read: the threads of their own tree, and the organism's own thread.
+//! With the grant of `ReadIdentity`, handlers also read other trees that the same identity opened.
 
 use std::sync::Arc;
 

@@ -27,7 +27,6 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Adds steps.
     pub(crate) fn add(&mut self, steps: usize, now_us: u64) {
         let eighths = self.eighths(now_us);
         self.steps = self.faded(eighths).saturating_add(steps as u64 * STEP);
@@ -57,7 +56,7 @@ pub(crate) struct TypicalUsage {
 }
 
 impl TypicalUsage {
-    /// Adds a tree that had a turn.
+    /// Adds the usage of a tree that had a turn.
     pub(crate) fn add(&mut self, usage: &Usage) {
         if self.turns == TURNS {
             self.steps -= self.steps / TURNS;

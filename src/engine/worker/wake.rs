@@ -95,7 +95,8 @@ impl<P: Port> Worker<P> {
         self.keep(id, Tree::new(first, ledger));
     }
 
-    /// Returns the limits of a tree. The organism's own thread has no budget.
+    /// Returns the limits of a tree. The organism's own thread has the default limits, which bound
+    /// no messages, turns, tokens, seconds or money.
     fn limits_of(&self, tree: &ThreadId) -> Limits {
         match tree.as_str() {
             ORGANISM => Limits::default(),

@@ -2,7 +2,8 @@
 //! the lower lane. The window grows while batches land in time and shrinks when they don't, so that
 //! new work doesn't wait behind a long queue. The caller gives the time.
 
-/// The window never shrinks below this. If each commit takes long, many steps have to share one.
+/// The window never shrinks below this. If each commit takes long, many steps have to share a
+/// commit.
 const STEPS_MIN: usize = 128;
 
 /// While the priority lane is in use, a batch of the lower lane may always have this many steps.
@@ -63,9 +64,9 @@ impl Window {
         usize::try_from(self.shared_us / STEP_US).unwrap_or(usize::MAX).max(STEPS_IN_HURRY)
     }
 
-    /// Notes that the log has a batch, which took `took_us`. The window grows if it was full and
-    /// the batch landed in time, and shrinks if the batch took too long. `last` is the number of
-    /// the last batch that was sent.
+    /// Notes that a batch landed, which took `took_us`. The window grows if it was full and the
+    /// batch landed in time, and shrinks if the batch took too long. `last` is the number of the
+    /// last batch that was sent.
     pub(crate) fn landed(&mut self, number: u64, steps: usize, took_us: u64, last: u64) {
         let target_us = self.target_us.max(self.shared_us * COMMITS);
         let was_full = self.room() == 0;
