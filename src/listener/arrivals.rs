@@ -61,16 +61,16 @@ use crate::wire::{Fault, Payload};
 ///
 /// An arrived message is in the log. A serial listener handles it once this handler has ended. A
 /// listener that isn't serial may be handling it already, in another handler. `build()` fails if an
-/// inline handler takes `Arrivals`, since such a handler ends before a message could arrive. In a
-/// replay no message arrives.
+/// inline handler takes `Arrivals`, since such a handler should end before a message could arrive.
+/// In a replay no message arrives.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Option<ArrivalSignal>);
 
 /// The signal by which the engine reports arrivals.
 pub(crate) type ArrivalSignal = Arc<ArrivalTokens>;
 
-/// A token for each payload name that has arrived or is waited for. The token is cancelled once
-/// such a payload has arrived.
+/// A token for each payload name that has arrived or that the handler has asked for. The token is
+/// cancelled once such a payload has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalTokens(Mutex<HashMap<Name, CancellationToken>>);
 

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use crate::listener::{Context, Entry, FromContext, Need, Run};
 use crate::wire::{Code, Fault};
 
-/// For a reply: the message that this listener was handling when it sent the request. A listener
-/// that asks others before it answers takes this argument to find the message that it has to
-/// answer.
+/// For a reply: the message that this listener was handling when it sent the request. With this
+/// argument, a listener that first asks another listener finds the message that it has to answer.
 ///
 /// ```
 /// use pumphouse::listeners::tool::calculate::{Calculate, Calculated, calculate};

@@ -56,8 +56,8 @@ pub struct Described {
     pub attachments: Vec<String>,
     /// The payloads that are routed to it.
     pub takes: Vec<Name>,
-    /// Maps each payload that is routed to it to the payloads that the payload's handler may emit,
-    /// by the handler's signature.
+    /// For each payload in `takes`: the payloads that its handler may emit, by the handler's
+    /// signature.
     pub emits: Arc<BTreeMap<Name, Vec<Name>>>,
     /// The payloads that its handlers of replies may emit, by their signatures.
     pub emits_then: Arc<BTreeSet<Name>>,
@@ -291,7 +291,8 @@ impl<S> FromContext<S> for Capabilities {
 }
 
 impl Described {
-    /// Whether the listener may know another one: itself, a peer, or one that it relies on.
+    /// Whether the listener may know `other`: itself, a peer, or a listener that it relies on. A
+    /// listener without a list of peers may know every listener.
     #[must_use]
     pub fn knows(&self, other: &Described) -> bool {
         let Some(peers) = &self.peers else { return true };
@@ -324,9 +325,9 @@ impl Described {
         self.emits.values().flatten().chain(&*self.emits_then)
     }
 
-    /// The payloads that the listener may emit because of a payload that it takes: those that the
-    /// payload's handler may emit and, if there are any, those that the handlers of replies may
-    /// emit.
+    /// The payloads that the listener may emit because it gets the payload `name`. These are the
+    /// payloads that the handler of `name` may emit. If there are any, those that the handlers of
+    /// replies may emit are added.
     #[must_use]
     pub fn causes(&self, name: &Name) -> Vec<&Name> {
         let mut all: Vec<&Name> = self.emits.get(name).into_iter().flatten().collect();

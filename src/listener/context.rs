@@ -1,6 +1,6 @@
 //! The contexts of handlers: arguments beside the payload, such as the sender, a fold or the
 //! thread's history. A handler names them by type, and the engine takes them from the message's
-//! [`Context`]. Taking a context never waits, since the engine has loaded the folds before.
+//! [`Context`]. Taking a context never waits, since the engine has the folds in memory by then.
 
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -35,7 +35,8 @@ use crate::wire::{Code, Fault, Live};
 /// # let _ = Listener::new("late").on(late);
 /// ```
 ///
-/// If you implement this by hand, `needs()` must return the needs of every argument that you take.
+/// If you implement this trait by hand, `needs()` must return the needs of every argument that
+/// `from_context` takes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",
@@ -77,16 +78,16 @@ impl<S> Context<S> {
         &self.call.listener
     }
 
-    /// Whether the listener has this grant. `build()` checks the grants that `needs()` returns. A
-    /// hand-written argument should check its grant here, too, since another hand-written argument
-    /// that contains it may not return its needs.
+    /// Whether the listener has this grant. `build()` checks only the grants that `needs()`
+    /// returns, and a hand-written `needs()` may omit some. So a hand-written argument that needs a
+    /// grant should check it here, too.
     #[must_use]
     pub fn is_granted<G: Grant>(&self) -> bool {
         self.call.grants.contains(G::GRANT)
     }
 
     /// The call, for an argument that reads the log. Fails if the log may not have the message yet.
-    /// This happens if a hand-written argument hasn't declared its needs.
+    /// This happens if the `needs()` of a hand-written argument is incomplete.
     pub(super) fn log(&self, argument: &str) -> Result<Arc<HandlerCall>, Fault> {
         if self.call.is_kept {
             return Ok(self.call.clone());
@@ -151,11 +152,11 @@ pub const CONSOLE: &str = "console";
 
 /// How far the pump trusts the sender of the message. A greater role may do more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-// Exhaustive, since code that admits roles must consider each.
+// Not `non_exhaustive`: code that checks a role must handle each of them.
 pub enum Role {
     /// The identity [`CONSOLE`], which needs no proof.
     Anyone,
-    /// A listener, the pump itself, or an identity that was proved.
+    /// A listener, the pump itself, or an identity other than [`CONSOLE`].
     Authenticated,
     /// An identity that may send into the threads of others.
     Operator,
@@ -216,7 +217,7 @@ impl Cancel {
     }
 }
 
-/// The time of the message, by the log. A replay has the same time.
+/// The message's time in the log, which is the same in a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     now_us: u64,
@@ -242,15 +243,15 @@ impl Clock {
 
     /// The time at which the handler began, in microseconds since the Unix epoch. This is later
     /// than [`now_us`](Clock::now_us) if the message has waited. A replay doesn't know this time,
-    /// and returns `now_us`. Therefore a handler that uses this time should, in a replay, take its
-    /// earlier results from its [`Record`](crate::listener::Record).
+    /// and returns `now_us`. A handler whose results depend on this time should, in a replay, read
+    /// them from its [`Record`](crate::listener::Record).
     #[must_use]
     pub fn begun_us(self) -> u64 {
         self.live_us.unwrap_or(self.now_us).max(self.now_us)
     }
 
-    /// The same moment as [`now_us`](Clock::now_us) by the wall clock. A replay doesn't know how
-    /// the wall clock was set, and returns `now_us`.
+    /// The time of [`now_us`](Clock::now_us) by the wall clock, in microseconds since the Unix
+    /// epoch. A replay doesn't know how the wall clock was set, and returns `now_us`.
     #[must_use]
     pub fn wall_us(self) -> u64 {
         self.now_us.saturating_add_signed(self.ahead_us)
@@ -282,8 +283,8 @@ impl Random {
     }
 }
 
-/// The number of this attempt to handle the message, from 1. If the pump crashes during an attempt,
-/// the next attempt has a higher number.
+/// The number of this attempt to handle the message, from 1. If the pump stops or crashes during an
+/// attempt, a later attempt has a higher number.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt(
     /// The number.
@@ -297,9 +298,9 @@ impl<S> FromContext<S> for Attempt {
     }
 }
 
-/// In a replay: the entries that this listener emitted for this message in the original run. A
-/// [`recorded`](crate::Listener::recorded) listener reads from them the answers that it got from
-/// elsewhere.
+/// In a replay: the entries that this listener emitted for this message in the original run. They
+/// hold the answers that a [`recorded`](crate::Listener::recorded) listener got in that run, for
+/// example from a model.
 #[derive(Clone, Debug)]
 pub struct Record(
     /// The entries, in the order of their numbers. None if this is no replay.
@@ -314,9 +315,9 @@ impl<S> FromContext<S> for Record {
 }
 
 /// The other messages that wait for a serial listener in this thread, including those that it
-/// parked. They are consumed together with the message at hand, unless the handler returns a
-/// [`Park`](crate::listener::Park). History and folds include the last of these messages, and the
-/// listener's own last emission.
+/// parked. They are consumed together with the message at hand, except those that the handler keeps
+/// with a [`Park`](crate::listener::Park). History and folds go up to the last of these messages or
+/// to the listener's last emission, whichever is later.
 #[derive(Clone, Debug)]
 pub struct Queue(
     /// The entries, in the order of their numbers.
@@ -339,7 +340,7 @@ impl<S> FromContext<S> for Queue {
 /// entries that a prompt shows.
 pub struct History(Arc<HandlerCall>);
 
-/// How many entries [`History::all`] reads in one page.
+/// How many entries [`all`] reads in one page.
 pub(super) const PAGE: usize = 1_024;
 
 #[diagnostic::do_not_recommend]
@@ -377,7 +378,7 @@ impl History {
         self.0.host.read(&self.0, after, limit).await
     }
 
-    /// All entries, up to the message at hand or further, as described [above](History).
+    /// All entries of the [history](History).
     ///
     /// # Errors
     /// If the log can't be read.
@@ -385,11 +386,11 @@ impl History {
         all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
-    /// The cause of the message at hand: the entry whose handling sent it. The cause of a delivered
-    /// [`Later`](crate::listener::Later) is the entry that woke it or, if its time came, the entry
-    /// with which it was sent. If the cause is in another thread of the tree, it is returned only
-    /// if this listener sent the message itself. None if there is no cause, or if the listener may
-    /// not see it.
+    /// The cause of the message at hand: the entry whose handling sent it. The delivery of a
+    /// [`Later`](crate::listener::Later) is a new entry. Its cause is the entry that woke the
+    /// `Later` or, if the time came, the entry that recorded the `Later` when it was sent. None if
+    /// there is no cause, or if the cause is in another thread and this listener didn't send the
+    /// message itself.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -447,8 +448,8 @@ impl<S: Clone> FromContext<S> for State<S> {
     }
 }
 
-/// Sends payloads before the handler returns. It sends only payloads of the type `E`; an
-/// `Outbox<Element>` may send any, which the pump then checks at run time.
+/// Sends payloads of the type `E` before the handler returns. An `Outbox<Element>` sends any
+/// payload, and the pump checks it at run time.
 pub struct Outbox<E: IntoEmit>(Arc<HandlerCall>, PhantomData<fn(E)>);
 
 impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
@@ -462,9 +463,9 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 }
 
 impl<E: IntoEmit> Outbox<E> {
-    /// Sends a payload, even if the handler fails later. This call fixes the payload's place in the
-    /// order of the handler's emissions. The log may get the payload only after the handler's next
-    /// `.await`. The returned future resolves once the log has the payload or it was refused.
+    /// Sends a payload, even if the handler fails later. The order of these calls is the order of
+    /// the handler's emissions. Until the handler's next `.await`, the log may lack the payload.
+    /// The returned future resolves once the payload is in the log or was refused.
     pub fn send(&self, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         self.0.host.commit(&self.0, payload.into_emit())

@@ -17,7 +17,7 @@ use crate::xml::Element;
 /// [`Reply`](crate::listener::Reply) answers an earlier message. [`Again`] and [`Later`] go to the
 /// listener itself; a [`Note`] is only recorded. [`Final`] ends a child thread, [`Partial`]
 /// doesn't. [`Spawn`] and [`ThreadControl`] open and steer threads. `Option`, `Result`, `Vec` and
-/// tuples hold any of these. So does a struct, whose fields are emitted in order:
+/// tuples hold any of these. A struct that derives this trait emits its fields in order:
 ///
 /// ```
 /// use pumphouse::listener::IntoEmit;
@@ -63,7 +63,7 @@ pub(crate) struct Marks {
     pub(crate) key: Option<String>,
 }
 
-/// A payload. `typed` is the payload's name if a Rust type wrote it, so that no check is needed.
+/// A payload. `typed` is its name if a Rust type encoded it. Others are checked by their schemas.
 pub(crate) struct EmittedPayload {
     pub(crate) element: Element,
     pub(crate) typed: Option<Name>,
@@ -82,7 +82,7 @@ pub enum Target {
     Sender,
     /// The parent thread, as [`Final`] says. In a session, the identity that pushed.
     Opener,
-    /// No handler starts here. The payload is recorded here and, as a note, in the parent thread.
+    /// As for [`NoteAbove`](crate::listener::NoteAbove): recorded here, and noted in the parent.
     Above,
     /// The listeners that take the payload, in a child thread.
     Child {
@@ -112,8 +112,8 @@ pub enum Target {
     Charge,
     /// No receiver: the emission raises a budget of the message's tree.
     Raise,
-    /// A thread at or below the message's thread, with its descendants. Each of them whose
-    /// state changes to this one records the payload.
+    /// The message's thread or one below it, with its descendants, gets the given state. Each
+    /// thread whose state changes records the payload.
     Threads(ThreadId, State),
 }
 
@@ -134,7 +134,7 @@ pub struct Again<E>(
 /// Ends a child thread with its result.
 ///
 /// The parent gets the payload in a `thread-result`. A session sends it to the identity that
-/// pushed, and stays open. If a listener's handler may return `Final`, plain answers end no thread.
+/// pushed, and stays open. If a listener may return `Final`, its plain answers end no thread.
 pub struct Final<E>(
     /// The result of the thread.
     pub E,
@@ -148,8 +148,8 @@ pub struct Partial<E>(
     pub E,
 );
 
-/// Records a payload without starting a handler. The note is for the listener itself, or with
-/// [`To`] for another. Its receiver can read it in the thread's history.
+/// Records a payload without starting a handler. The note is for the listener itself, or, with
+/// [`To`] inside it, for another listener. The receiver can read the note in the thread's history.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -193,7 +193,7 @@ impl<E> Spawn<E> {
         Spawn { first, label: String::new(), for_sender: false }
     }
 
-    /// Suggests the end of the thread's id. Characters except letters, digits and `_` become `-`.
+    /// Suggests the end of the thread's id. Other characters than `A-Za-z0-9_` become `-`.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Spawn<E> {
         Spawn { label: label.into(), ..self }
@@ -208,8 +208,8 @@ impl<E> Spawn<E> {
 
 /// Cancels, pauses or resumes a thread and its descendants. It needs a [grant](Threads).
 ///
-/// Each of these threads whose state changes records `why`, and the sender of the message gets it.
-/// The thread must be the message's own thread or one of its descendants.
+/// Each thread whose state changes records `why`. The sender of the message gets `why`, too. The
+/// thread must be the message's own thread or one of its descendants.
 pub struct ThreadControl<E> {
     thread: ThreadId,
     state: State,
@@ -248,14 +248,14 @@ pub struct Later<E> {
 }
 
 impl<E> Later<E> {
-    /// A message for a time of [`Clock::now_us`](crate::listener::Clock::now_us). Setting the wall
-    /// clock doesn't change when it comes, unless the pump restarts meanwhile.
+    /// A message that comes when [`Clock::now_us`](crate::listener::Clock::now_us) is `until_us`.
+    /// Setting the wall clock doesn't shift this moment, unless the pump restarts meanwhile.
     pub fn at(until_us: u64, payload: E) -> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
     /// Makes the time a time of the wall clock. If the clock is set back by a second or more, the
-    /// message comes at once: compare [`wall_us`](crate::listener::Clock::wall_us), and wait again.
+    /// message comes at once, and its handler must wait again.
     #[must_use]
     pub fn by_clock(self) -> Later<E> {
         Later { by_clock: true, ..self }
@@ -290,7 +290,7 @@ pub struct Cost {
 /// Charges the budget of the message's tree. It needs a [grant](Charges).
 ///
 /// Reserve before the work, settle after it. If a reservation that `out.send` sends doesn't fit,
-/// awaiting the send returns an `Err` with `P0042` and the numbers, and nothing is spent.
+/// awaiting the send returns an `Err` with the fault `P0042`, and nothing is spent.
 ///
 /// ```
 /// use pumphouse::listener::{Charge, Charges, Cost};

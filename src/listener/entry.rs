@@ -1,4 +1,5 @@
-//! A log's entry as listeners see it. Its payload is parsed when it is first asked for.
+//! An entry as listeners see it. After an entry is read from the log, its payload is parsed only
+//! when a listener needs it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +16,8 @@ use crate::xml::{Element, escape_text, root_attribute, root_text};
 /// One entry of a thread: a payload with its number, sender, time and cause. Cloning it only raises
 /// a reference count.
 ///
-/// The log may have entries that an older program wrote, and whose payload type has changed since.
-/// If the type can't read such an entry, decoding it returns an `Err`, and never panics.
+/// An older program may have written the entry, and the payload's type may have changed since. If
+/// the type can't read the payload any more, decoding returns an `Err`.
 #[derive(Clone)]
 pub struct Entry(Arc<Inner>);
 
@@ -77,7 +78,7 @@ impl Entry {
         &self.0.from
     }
 
-    /// The entry's receiver, if there is exactly one.
+    /// The receiver that the entry names. None if there is no receiver, or if there are several.
     #[must_use]
     pub fn to(&self) -> Option<&str> {
         self.0.to.as_deref()
@@ -131,14 +132,15 @@ impl Entry {
         self.0.flags
     }
 
-    /// The elements that the sender put into `<meta>`, in canonical form.
+    /// Further elements of the entry's `<meta>`, in canonical form: those that the sender put
+    /// there, or the [key](Entry::key).
     #[must_use]
     pub fn meta(&self) -> Option<&[u8]> {
         self.0.meta.as_deref()
     }
 
-    /// The key of a [request](crate::listener::Request), if the entry is a request with a key.
-    /// Requests with equal keys are attempts at the same request.
+    /// The key of a [request](crate::listener::Request), if the entry has one. Requests with equal
+    /// keys are attempts at the same request.
     #[must_use]
     pub fn key(&self) -> Option<String> {
         let meta = self.0.meta.as_ref()?;
@@ -167,8 +169,8 @@ impl Entry {
         Ok(self.0.element.get_or_init(|| element))
     }
 
-    /// The value of the payload's attribute with this local name and no namespace. Where the
-    /// payload isn't parsed yet, only its start tag is read.
+    /// The value of the payload's attribute with this local name and no namespace. If the
+    /// payload isn't parsed yet, this reads only its start tag.
     #[must_use]
     pub fn attribute(&self, local: &str) -> Option<Cow<'_, str>> {
         match self.0.element.get() {
@@ -177,8 +179,8 @@ impl Entry {
         }
     }
 
-    /// The text of a payload that has no elements in it. None for other payloads. The payload isn't
-    /// parsed for it.
+    /// The payload's text, if the payload contains no elements. None otherwise. This call doesn't
+    /// parse the payload.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self.0.element.get() {
@@ -250,7 +252,7 @@ impl Entry {
     }
 }
 
-/// Converts an entry of the log for programs that read a log themselves.
+/// Programs that read a log themselves convert the log's entries with this.
 impl From<&log::Entry> for Entry {
     fn from(entry: &log::Entry) -> Entry {
         Entry::kept(entry)
@@ -277,7 +279,7 @@ mod tests {
         Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap())
     }
 
-    /// An entry whose payload wasn't parsed since it was read from the log.
+    /// An entry whose payload isn't parsed yet, like an entry that was read from the log.
     fn unparsed(draft: &log::Draft) -> Entry {
         let element = Element::from_canonical(draft.body.clone()).unwrap();
         let mut inner = Arc::into_inner(Entry::fresh(draft, element).0).unwrap();

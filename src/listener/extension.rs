@@ -10,8 +10,9 @@ use crate::listener::Listener;
 
 impl<S> Listener<S> {
     /// Adds a value of a type of your own to the listener's description. The handlers of all
-    /// listeners read it in [`Described::extension`](crate::listener::Described::extension). A
-    /// second value of the same type replaces the first one.
+    /// listeners can read the value with
+    /// [`Described::extension`](crate::listener::Described::extension). A second value of the same
+    /// type replaces the first one.
     ///
     /// ```
     /// use pumphouse::prelude::*;

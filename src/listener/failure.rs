@@ -1,4 +1,5 @@
-//! Decides which entries count as failures. Doors, `--json` and `--failed` use this rule.
+//! Decides which entries count as failures. Doors, and `--json` and `--failed` of the command line
+//! use this rule.
 
 use memchr::memmem;
 

@@ -1,5 +1,5 @@
-//! Folds: state of a listener in a thread that is computed from the thread's entries and from
-//! nothing else. Users implement [`Apply`]; the engine keeps the states through [`FoldOf`].
+//! Folds: a listener's state in a thread, computed from the thread's entries and from nothing
+//! else. Users implement [`Apply`]; the engine keeps the states through [`FoldOf`].
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt::Debug;
@@ -24,8 +24,9 @@ use crate::listener::Entry;
 /// ```
 ///
 /// A handler takes this state as `Fold<Count>`. The state includes the entries up to the message at
-/// hand. The engine keeps the state while the thread is in memory, and computes it again from the
-/// log when the thread is loaded. The same entries must always give the same state.
+/// hand, or further if the handler takes its [`Queue`](crate::listener::Queue). The engine keeps
+/// the state while the thread is in memory, and computes it again from the log when the thread is
+/// loaded. The same entries must always give the same state.
 ///
 /// `pumphouse state` prints the state with `Debug`, and makes its digest from that text. So use a
 /// `BTreeMap` rather than a `HashMap`, which would print in another order each time.
@@ -38,9 +39,9 @@ pub trait Apply: Clone + Debug + Default + Send + Sync + 'static {
     fn apply(&mut self, entry: &Entry);
 }
 
-/// The type-erased state of a fold.
+/// The state of a fold in memory, without its type.
 pub(crate) type Awake = Arc<dyn Any + Send + Sync>;
-/// The id of a fold's type, and the type's name for messages to people.
+/// The id of a fold's type, and the type's name for error messages.
 pub(crate) type FoldId = (TypeId, &'static str);
 
 /// What the engine needs to keep a fold whose type it doesn't know: functions that make, change and

@@ -35,8 +35,9 @@ pub(crate) fn may_emit<'a>(grants: impl IntoIterator<Item = &'a String>, name: &
 }
 
 /// The right to open threads below the message's own thread with [`Spawn`](crate::listener::Spawn),
-/// and to cancel, pause and resume threads with [`ThreadControl`](crate::listener::ThreadControl).
-/// A listener with this right also runs in threads that are paused or over budget.
+/// to cancel, pause and resume threads with [`ThreadControl`](crate::listener::ThreadControl), and
+/// to raise budgets with [`Raise`](crate::listener::Raise). A listener with this right also runs in
+/// threads that are paused or over budget.
 #[derive(Debug)]
 pub enum Threads {}
 

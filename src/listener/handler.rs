@@ -5,7 +5,7 @@
 use crate::listener::{Context, Emit, FromContext, IntoEmit, Need};
 use crate::wire::Fault;
 
-/// A function that `.on` accepts: its future is `Send`, and its result can be emitted.
+/// A function that can be a handler: its future is `Send`, and its result can be emitted.
 #[diagnostic::on_unimplemented(
     message = "this is not a handler: an async function of up to eight contexts and one payload",
     label = "not a handler",
@@ -46,9 +46,9 @@ pub trait Function<A> {
 pub trait Arguments<S>: Sized {
     /// The type of the last argument: a payload, or an `Element`.
     type Last: 'static;
-    /// The needs of the contexts.
+    /// The [needs](Need) of the contexts.
     fn needs() -> Vec<Need>;
-    /// Takes the contexts, and adds the payload as the last argument.
+    /// Makes the arguments: takes each context from the message, and adds the payload `last`.
     ///
     /// # Errors
     /// The fault of a context that can't be taken.

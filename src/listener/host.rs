@@ -18,8 +18,7 @@ use crate::xml::Element;
 /// A boxed future that is `Send` and may fail.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
-/// A message on its way into a handler, with everything from which the handler's arguments are
-/// made.
+/// One call of a handler: the message, and the values from which the handler's arguments are made.
 pub struct HandlerCall {
     pub(crate) message: Entry,
     pub(crate) listener: Arc<str>,
@@ -29,16 +28,16 @@ pub struct HandlerCall {
     pub(crate) queue: Vec<Entry>,
     /// The number of the last entry that history and folds include.
     pub(crate) as_of: u64,
-    /// Whether the log has the message.
+    /// Whether the message was in the log before the handler began.
     pub(crate) is_kept: bool,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) cancel: Option<CancellationToken>,
-    /// The signal of arrivals, if the handler takes it.
+    /// The signal for [`Arrivals`](crate::listener::Arrivals), if the listener takes that argument.
     pub(crate) arrivals: Option<ArrivalSignal>,
     pub(crate) folds: Vec<Awake>,
-    /// The message that [`Asked`](crate::listener::Asked) gives, once it has been read from the
-    /// log. The inner None means that there is no such message.
+    /// The message that [`Asked`](crate::listener::Asked) gives. The cell is empty until the log
+    /// has been read. None in the cell means that there is no such message.
     pub(crate) asked: OnceLock<Option<Entry>>,
     /// The log's key. [`Random`](crate::listener::Random) derives its numbers from it.
     pub(crate) key: [u8; 32],
@@ -61,8 +60,7 @@ impl HandlerCall {
     }
 }
 
-/// A page of an identity's threads: the threads of the trees that it opened, except those of the
-/// message's tree.
+/// A page of the threads in other trees of the identity that opened the message's tree.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OtherThreads {
@@ -77,15 +75,16 @@ pub struct OtherThreads {
 
 /// The engine, as a handler's arguments see it.
 pub trait Host: Send + Sync {
-    /// Takes emissions that a handler sends before it returns. This call fixes the place of the
-    /// emissions in the handler's order. The returned future ends once the emissions are in the log
+    /// Takes emissions that a handler sends before it returns. The order of these calls is the
+    /// order of the handler's emissions. The returned future ends once the emissions are in the log
     /// or were refused.
     fn commit(&self, call: &Arc<HandlerCall>, emit: Emit) -> Boxed<'static, ()>;
     /// Shows a live payload to the thread's followers. The payload may be lost.
     fn live(&self, call: &HandlerCall, element: Element);
     /// Reads up to `limit` entries of the thread whose number is greater than `after`. Entries
-    /// after the message are left out. If the handler takes its queue, the entries instead go up to
-    /// the queue's last message or to the listener's last emission, whichever is later.
+    /// after the message are left out. If the handler takes its [`Queue`](crate::listener::Queue),
+    /// the last entry is instead the queue's last message or the listener's last emission,
+    /// whichever is later.
     fn read<'a>(&'a self, call: &'a HandlerCall, after: u64, limit: usize)
     -> Boxed<'a, Vec<Entry>>;
     /// The threads of the message's tree, in the order in which they were opened.
@@ -119,8 +118,8 @@ pub trait Host: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Boxed<'a, Vec<Entry>>;
-    /// Reads the message's cause, if the cause is in the message's thread, or if this listener sent
-    /// the message itself and the cause is in the message's tree.
+    /// Reads the message's cause. None if there is no cause, or if the cause is in another thread
+    /// and this listener didn't send the message itself.
     fn cause<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>>;
     /// If the message answers a request of this listener: reads the message that the listener was
     /// handling when it sent the request.

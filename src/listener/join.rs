@@ -61,9 +61,9 @@ impl Apply for Branches {
 }
 
 /// The threads that the handling of one request opened. A handler of their
-/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. Exactly one call of the
-/// handler gets the answers, each as a `P`. This is the call for the last result that the join
-/// needs.
+/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. Only one call of the
+/// handler gets the answers: the call for the last result that the join needs. Each answer is read
+/// as a `P`.
 ///
 /// ```
 /// use pumphouse::prelude::*;

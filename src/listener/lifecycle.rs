@@ -20,9 +20,9 @@ pub(crate) struct Announcement {
 pub(crate) type AtStop = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl<S> Listener<S> {
-    /// Announces a payload: when the pump starts, it posts the payload to the thread `organism`,
-    /// unless the thread's last payload of that name is equal. So the log shows which settings a
-    /// listener used, and since when.
+    /// Announces a payload. When the pump starts, the pump posts this payload to the thread
+    /// `organism`, unless the thread's last payload of that name is equal. So the log shows which
+    /// settings a listener used, and since when.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -47,9 +47,10 @@ impl<S> Listener<S> {
         self
     }
 
-    /// Runs this function when the pump stops, once no handler runs any more. Such a function may
-    /// flush a file or log out of a server. The functions of all listeners run concurrently, and
-    /// together they have five seconds. If the pump is killed, the functions don't run.
+    /// Runs this function when the pump stops, once all handlers have ended or the limit
+    /// `drain_time_max` is over. Such a function may flush a file or log out of a server. The
+    /// functions of all listeners run concurrently, and together they have five seconds. If the
+    /// pump is killed, the functions don't run.
     ///
     /// ```
     /// use pumphouse::prelude::*;

@@ -1,6 +1,6 @@
 //! Listeners: how async functions become handlers of messages. A user builds a [`Listener`] from
-//! functions; the engine runs it. This module has no tasks, sockets or queues. An argument of a
-//! handler that needs the engine calls a [`Host`], which the engine implements.
+//! functions; the engine runs it. This module starts no tasks and opens no sockets. Arguments of
+//! handlers reach the engine through the trait [`Host`], which the engine implements.
 
 mod note_above;
 mod arrivals;

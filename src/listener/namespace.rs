@@ -119,8 +119,7 @@ impl Move {
         writer.end();
     }
 
-    /// Moves the payloads that a handler emits. If a payload can't be moved, a fault takes its
-    /// place.
+    /// Moves the payloads that a handler emits. A fault replaces each payload that can't be moved.
     pub(crate) fn emit(&self, mut emit: Emit) -> Emit {
         for emission in &mut emit {
             let Ok(payload) = &mut emission.payload else { continue };

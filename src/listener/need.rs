@@ -33,7 +33,7 @@ pub enum Need {
     Asked,
     /// The handler can only handle replies.
     Reply,
-    /// The handler takes the arrivals that come while it runs.
+    /// The handler takes [`Arrivals`](crate::listener::Arrivals).
     Arrivals,
     /// The handler may return a value that ends the thread, such as
     /// [`Final`](crate::listener::Final).

@@ -5,9 +5,9 @@ use crate::listener::{Emit, IntoEmit, Need, Target};
 
 /// Reports progress to the listener that opened this thread. The payload is recorded in this thread
 /// and, within a [`ThreadNote`](crate::wire::core::ThreadNote), in the parent thread. The note
-/// doesn't start the opener, which reads it when it runs next. Only listeners that take
-/// [`ThreadNote`](crate::wire::core::ThreadNote) are started by the note. An agent, for example,
-/// reports in this way that its model's provider limits the rate of requests.
+/// starts only listeners that take [`ThreadNote`](crate::wire::core::ThreadNote). Any other opener
+/// can read the note in its thread's history when it runs next. An agent, for example, reports in
+/// this way that its model's provider limits the rate of requests.
 ///
 /// If no listener opened the thread, as with a session, the payload is recorded only in the thread
 /// itself.

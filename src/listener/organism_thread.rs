@@ -10,7 +10,7 @@ use crate::wire::{Code, Fault, Payload};
 const PAGE: usize = 256;
 
 /// The organism's own thread, `organism`. A handler records payloads there that hold for the whole
-/// organism. Reading shows the thread as of the moment when the log got the handler's message.
+/// organism. Reading leaves out entries that the log got after the handler's message.
 ///
 /// The listener needs the grant [`Organism`].
 ///

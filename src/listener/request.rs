@@ -47,9 +47,9 @@ impl<E> Request<E> {
 
     /// Gives the request a key, which its receiver reads with
     /// [`Entry::key`](crate::listener::Entry::key). To the receiver, requests with equal keys
-    /// are attempts at the same request. The pump doesn't compare keys. If it refuses the request,
-    /// the entry of the refusal has the key. If it opens a thread for the request, the entry that
-    /// opens it has the key, too.
+    /// are attempts at the same request. The pump doesn't compare keys. If the pump refuses the
+    /// request, the refused entry and the fault have the key. If the request opens a child thread,
+    /// `thread-spawned` and the child's first entry have the key.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Request<E> {
         Request { key: Some(key.into()), ..self }

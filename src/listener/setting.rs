@@ -1,4 +1,5 @@
-//! Types for a listener's settings whose values a manifest resolves: paths and payloads.
+//! Types for a listener's settings: paths relative to a manifest, and payloads that a manifest
+//! declares.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,7 +57,7 @@ impl Beside {
         &self.text
     }
 
-    /// The manifest's folder, or an empty path if that is unknown.
+    /// The manifest's folder, or an empty path if the settings don't come from a manifest.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

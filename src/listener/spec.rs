@@ -18,7 +18,7 @@ use crate::schema::Schema;
 use crate::wire::{Fault, Payload};
 use crate::xml::Element;
 
-/// A named capability: its handlers, and everything that the pump must know before it runs them.
+/// A named part of an organism: its handlers, and what the pump must know before it runs them.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -67,8 +67,8 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
-    /// The names of owned payloads whose handlers take an argument that only replies have.
-    /// `build()` fails if there are any.
+    /// The names of owned payloads whose handlers take an argument that only replies have, such as
+    /// [`Asked`](crate::listener::Asked). `build()` fails if there are any.
     pub(crate) no_replies: Vec<Name>,
     /// Maps the name of each owned payload to the payloads that its handler may emit, for
     /// descriptions.
@@ -86,7 +86,7 @@ pub(crate) struct Spec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Effects {
-    /// The call does nothing else, and its answer depends on the payload alone.
+    /// The call only answers, and the answer depends on the payload alone.
     None,
     /// The call reads data of this machine.
     Reads,
@@ -130,8 +130,8 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
-    /// The group that stands before the listener's name in the namespace of its payloads, such as
-    /// `shops/`, or empty. None if the namespace isn't tied to the name.
+    /// The text before the listener's name in the namespace of its payloads: empty, or a group
+    /// such as `shops/`. None if the namespace isn't tied to the name.
     pub(crate) own_namespace: Option<&'static str>,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
@@ -192,14 +192,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.typed(HandlerKey::Route(A::Last::NAME), f)
     }
 
-    /// Adds a handler of replies with this payload to messages that the listener sent. Other
-    /// messages with this payload aren't routed to the listener.
+    /// Adds a handler for replies to messages that the listener sent, if the reply has this
+    /// payload. This doesn't route other messages with this payload to the listener.
     #[must_use]
     pub fn on_reply<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
         self.typed(HandlerKey::Reply(A::Last::NAME), f)
     }
 
-    /// Adds a handler of all replies that no `on_reply` takes.
+    /// Adds a handler for the replies that no `on_reply` handles.
     #[must_use]
     pub fn on_any_reply<F: Handler<A>, A: Arguments<S, Last = Element>>(self, f: F) -> Listener<S> {
         self.bind(HandlerKey::AnyReply, f, |it| Ok(it.clone()))
@@ -282,7 +282,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Sets the kind of listener. The default is `tool`, or `agent` if calls of this listener have
-    /// threads of their own. Feeds of agents also know the kinds `relic`, `workflow` and `llm`.
+    /// threads of their own. Feeds of agents also use the kinds `relic`, `workflow` and `llm`.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
         self.spec.kind = Some(kind.into());
@@ -381,9 +381,9 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.idempotent()
     }
 
-    /// Declares that the handlers depend on nothing but their arguments and on answers from
-    /// elsewhere, such as a model's, and that they emit all of these answers. A replay runs them
-    /// with a [`Record`](crate::listener::Record) of the answers.
+    /// Declares that the handlers depend only on their arguments and on outside answers, such as a
+    /// model's. They must emit each of these answers. A replay runs the handlers with a
+    /// [`Record`](crate::listener::Record), which holds these emissions.
     #[must_use]
     pub fn recorded(mut self) -> Listener<S> {
         self.spec.traits.recorded = true;
@@ -399,7 +399,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Runs the handlers within the worker, without a task of their own. This is for handlers that
-    /// take microseconds. A handler that isn't done when it first waits becomes a task after all.
+    /// take microseconds. A handler that has to wait becomes a task after all.
     #[must_use]
     pub fn inline(mut self) -> Listener<S> {
         self.spec.traits.inline = true;
@@ -485,9 +485,9 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         })
     }
 
-    /// A payload that this listener and `other` both take, unless both are
-    /// [shared](Listener::shared). One organism can't have two such listeners, even under different
-    /// names.
+    /// A payload that this listener and `other` both take. None if there is no such payload, or if
+    /// both listeners are [shared](Listener::shared). If such a payload is returned, one
+    /// organism can't have both listeners, even under different names.
     #[must_use]
     pub fn disputes<T>(&self, other: &Listener<T>) -> Option<&Name> {
         let is_taken = |it: &&HandlerKey| other.spec.handlers.iter().any(|(key, _)| key == *it);
@@ -499,8 +499,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         })
     }
 
-    /// The names of the rights that can be granted to this listener: those that its signatures
-    /// need, `emit:core`, and one for each reserved payload that it may emit.
+    /// The names of the rights that can be granted to this listener: those that its handlers'
+    /// signatures need or can use, `emit:core`, and one for each reserved payload that it may emit.
     #[must_use]
     pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {

@@ -10,8 +10,8 @@ use crate::listener::{Apply, Context, Entry, Fold, FromContext, History, Need};
 use crate::wire::Fault;
 use crate::wire::core::{ContextCleared, ContextRestored};
 
-/// The thread's entries up to the message at hand, without the entries that a clear in force hides.
-/// [`History`] has the hidden entries, too.
+/// The entries of the [`History`], without those that a clear hides. [`Clears`] says which entries
+/// these are.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -80,7 +80,7 @@ impl View {
         Ok(page)
     }
 
-    /// Every entry of the view, including the message at hand.
+    /// Every entry of the view.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -100,8 +100,8 @@ impl View {
 ///
 /// A clear is an entry `context-cleared`. It hides the entries from number 2 to its `upto`, except
 /// those in its `except`. Without an `upto`, the newest `kept_messages` entries up to the request
-/// for the clear stay in view, the request included. The request and all later entries always stay
-/// in view. When several clears are in force, an entry is hidden if any of them hides it.
+/// for the clear stay in view, the request included. A clear never hides its request or later
+/// entries. When several clears are in force, an entry is hidden if any of them hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
     /// For each clear, the oldest first: the entries that this clear and all earlier ones hide.
@@ -162,7 +162,7 @@ impl Clears {
     fn clear(&mut self, cleared: &ContextCleared, entry: &Entry) {
         let asked = entry.cause().filter(|it| it.thread == *entry.thread());
         let asked = asked.map_or(entry.seq(), |it| it.seq);
-        // The request and later entries stay in view, whatever `upto` the clear has.
+        // A clear whose `upto` is too large still can't hide its request or later entries.
         let upto = cleared.upto.unwrap_or_else(|| asked.saturating_sub(cleared.kept_messages));
         let upto = upto.min(asked.saturating_sub(1));
         let except = cleared.except.iter().flatten().copied().collect();
@@ -206,7 +206,7 @@ mod tests {
     use crate::wire::Payload;
 
     /// The hidden entries of a thread with these clears. Each item is an entry's number and a text.
-    /// The words of a clear are `clear`, `kept_messages`, and optionally `upto` and the exceptions.
+    /// A clear's text is `clear`, the value of `kept_messages`, optionally `upto`, and exceptions.
     /// A text of one word takes the newest clear back. If a text begins with `no`, the entry is
     /// refused. The cause of each entry is the entry before it.
     fn hidden(all: &[(u64, &str)]) -> Vec<RangeInclusive<u64>> {

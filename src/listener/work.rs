@@ -10,10 +10,9 @@ use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
 
-/// One answer to several messages. The listener handles these messages now, has parked them, or has
-/// handled them before. An identity that sent several of the messages gets one entry, which answers
-/// the first of them. Each connection of the identity hears the answer once. A listener that sent
-/// several of the messages gets an entry for each of them.
+/// One answer to several messages of the thread. An identity that sent several of the messages gets
+/// one entry, which answers the first of them. Each connection that sent any of them is told of
+/// this entry once. A listener that sent several of the messages gets an entry for each of them.
 ///
 /// In a child thread, an answer to the thread's first message ends the thread, unless the answer is
 /// [`partial`](Answer::partial).
@@ -50,7 +49,7 @@ pub struct Answer<E> {
 
 /// How far the work is when an answer is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive, since a thread's end depends on each.
+// Not `non_exhaustive`: the engine derives from each outcome how a child thread ends.
 pub enum Outcome {
     /// The work goes on, and more answers follow.
     Partial,
@@ -100,8 +99,8 @@ impl<E: IntoEmit> IntoEmit for Answer<E> {
 /// messages start no handler by themselves. When the listener gets its next message in the thread,
 /// they are in its queue again.
 ///
-/// A listener with parked messages has unfinished work in the thread. Meanwhile, a message from
-/// another listener of the thread to this listener opens a child thread.
+/// While a listener has parked messages in a thread, it has unfinished work there. If another
+/// listener then sends it a message in this thread, the message opens a child thread.
 #[derive(Clone, Debug, Default)]
 pub struct Park {
     work: Vec<u64>,
@@ -111,8 +110,7 @@ pub struct Park {
     settles: bool,
 }
 
-/// A function that says which waiting deliveries count as under way, though no push waits for them.
-/// See [`Park::besides`].
+/// The function that a listener gives to [`Park::besides`].
 #[derive(Clone)]
 struct Besides(Arc<dyn Fn(&Entry) -> bool + Send + Sync>);
 
@@ -136,26 +134,31 @@ impl Park {
         Park { others, ..self }
     }
 
-    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once four
-    /// conditions hold: the thread is neither paused nor over budget, no other message is
-    /// unconsumed in it, it has no open child thread, and the pushes that the work belongs to have
-    /// no delivery in the thread that waits for its time.
+    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends this payload once
+    /// four conditions hold:
+    ///
+    /// - the thread is neither paused nor over budget,
+    /// - every unconsumed message in the thread is parked,
+    /// - the thread has no open child thread, and
+    /// - no [`Later`](crate::listener::Later) message of the pushes that the work belongs to waits
+    ///   in the thread.
     #[must_use]
     pub fn quiet(self) -> Park {
         Park { quiet: true, ..self }
     }
 
-    /// Extends [`quiet`](Park::quiet): a waiting delivery that [no push
-    /// awaits](crate::listener::Later::unawaited) delays `nothing-under-way`, too, if `counts`
-    /// returns true for it. An agent counts its own timers in this way. After a restart, no such
-    /// delivery counts until the listener parks messages again.
+    /// Adds a condition to [`quiet`](Park::quiet). The pump calls `counts` for each
+    /// [unawaited](crate::listener::Later::unawaited) message that waits in the thread for its
+    /// time. If `counts` returns true, `nothing-under-way` is delayed until this message has come.
+    /// An agent counts its own timers in this way. After a restart, no unawaited message counts
+    /// until the listener parks messages again.
     #[must_use]
     pub fn besides(self, counts: impl Fn(&Entry) -> bool + Send + Sync + 'static) -> Park {
         Park { besides: Some(Besides(Arc::new(counts))), ..self }
     }
 
-    /// Lets the listener run in a thread that is over budget, too. This is for a listener that only
-    /// has to answer these messages there.
+    /// Lets the listener run even if the thread is over budget. This is for a listener that has
+    /// nothing left to do but answer the parked messages.
     #[must_use]
     pub fn settles(self) -> Park {
         Park { settles: true, ..self }
@@ -185,8 +188,8 @@ impl Park {
         self.quiet
     }
 
-    /// Whether a waiting delivery that no push awaits counts as under way. If the listener's
-    /// function panics, the delivery doesn't count.
+    /// Whether an unawaited message that waits delays `nothing-under-way`. If the listener's
+    /// function panics, the message doesn't.
     pub(crate) fn counts(&self, waiting: &Entry) -> bool {
         let counts =
             |it: &Besides| catch_unwind(AssertUnwindSafe(|| (it.0)(waiting))).unwrap_or(false);
