@@ -1,5 +1,6 @@
-//! The text of a prompt about an agent's abilities: what the agent may do besides calling its
-//! peers. The house staff answers these payloads even if the prompt doesn't mention them.
+//! The text in a prompt about an agent's abilities: what the agent may do besides calling its
+//! peers. The house staff handles an ability's payloads even if the prompt doesn't mention the
+//! ability.
 
 use super::settings::{Ability, Settings};
 
@@ -33,7 +34,7 @@ impl Ability {
     }
 }
 
-/// The text of a prompt about the blocks around actions.
+/// The text in a prompt about the blocks around actions.
 const CONTROL: &str = include_str!("control.txt");
 
 /// Listeners of the house staff, each with the ability whose text describes the listener's

@@ -178,7 +178,8 @@ impl TurnContext {
     }
 
     /// Ends the work at hand with an `agent-stopped` in place of an answer. Waiting responses are
-    /// withdrawn and timers are cleared. An interrupt cancels the unfinished actions, too.
+    /// withdrawn. A stop by an interrupt, or for lack of turns or budget, clears the timers. An
+    /// interrupt also cancels the unfinished actions.
     pub(super) async fn stop_work(
         &self,
         mind: &mut Mind,

@@ -133,8 +133,8 @@ impl Blocks {
         self.lost = Some(format!("the tag <{name}> before it couldn't be read"));
     }
 
-    /// Opens a block, whose open tag is `tag`. Returns the actions of a `<rollback>`; other blocks
-    /// have none.
+    /// Opens a block with the open tag `tag`. For a `<rollback>`, returns the actions that undo
+    /// earlier actions. For any other block, the list is empty.
     ///
     /// # Errors
     /// If the block has a mistake, which the error describes. Nothing in the block runs then.
@@ -200,7 +200,7 @@ impl Blocks {
     /// Adds to an action what the blocks around it require.
     ///
     /// # Errors
-    /// If the action doesn't run, with the reason.
+    /// If the action must not run. The error has the reason.
     fn apply(&mut self, action: &mut Action) -> Result<(), String> {
         if let Some(why) = &self.lost {
             return Err(why.clone());
@@ -279,7 +279,7 @@ impl Blocks {
         }
     }
 
-    /// Reads the condition of a block.
+    /// Checks the condition of a block, and returns it.
     fn condition(&self, test: &str) -> Result<String, String> {
         let read = Condition::parse(test).map_err(|it| format!("test: {it}"))?;
         for reference in read.references().iter().filter(|it| it.name() == METADATA) {

@@ -1,5 +1,5 @@
-//! The feeds that the pump itself adds at the end of a prompt: the agent's metadata, the
-//! checklists, and the budgets that are nearly spent. This module is pure.
+//! The built-in feeds of a prompt: the agent's metadata, the checklists, and the budgets that are
+//! nearly spent. This module is pure.
 
 use std::collections::BTreeMap;
 

@@ -23,8 +23,8 @@ use super::words::{CognitionIn, Interrupt, SkippedFeed, Stopped};
 const RESULT_BYTES_MIN: u64 = 512;
 /// The maximum number of tokens of a reply if neither the agent nor the model sets a limit.
 const REPLY_TOKENS: u64 = 4_096;
-/// The fewest tokens that a spent budget must leave for the reply of a last turn. If the reply's
-/// own limit is lower, the limit is enough.
+/// A shortened last turn needs room in the budget for at least this number of tokens of its reply.
+/// If the reply's own limit is lower, room for that limit is enough.
 const REPLY_TOKENS_MIN: u64 = 256;
 
 /// A turn with its prompt and its reservation.

@@ -137,7 +137,7 @@ impl Callable {
 /// compensation as JSON. None if the body has no such field.
 ///
 /// # Errors
-/// If the field is wrong, with the reason.
+/// If the field's value isn't a JSON object with a name and, optionally, parameters.
 pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, String)>, String> {
     // Only an action's body can have the field. The body of a tool call has the parameters alone.
     let Body::Json(text) = element.body else { return Ok(None) };

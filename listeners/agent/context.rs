@@ -39,7 +39,7 @@ pub(super) struct AgentState {
     /// The system prompt for a model that has to follow an answer format.
     structured: OnceLock<SystemPrompt>,
     format: OnceLock<Option<Arc<AnswerFormat>>>,
-    /// The system prompt by rules before 5, for replays and old threads.
+    /// The system prompt by rules before 5, for replayed and resumed turns of older versions.
     before_5: OnceLock<SystemPrompt>,
     /// Whether the model failed when it was last asked.
     is_down: AtomicBool,
@@ -196,7 +196,7 @@ pub(super) struct MetadataSet {
     pub(super) shared: Option<NoteAbove<Metadata>>,
 }
 
-/// The outboxes for the payloads that an agent sends while its model writes.
+/// The outboxes for the payloads that an agent sends before its handler returns.
 #[derive(FromContext)]
 pub(super) struct Outboxes {
     pub(super) charge: Outbox<Charge>,

@@ -47,8 +47,8 @@ pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
     texts.chain(attached).collect()
 }
 
-/// Splits a text into the part before the feeds at its end, and these feeds. A text that begins
-/// with its only feeds isn't split.
+/// Splits a text into the part before the feeds at its end, and these feeds. A text without feeds,
+/// or with feeds only at its beginning, isn't split.
 fn split(text: &str) -> (&str, &str) {
     let at = text.rfind(WRAPPER).filter(|at| *at > 0);
     text.split_at(at.unwrap_or(text.len()))

@@ -42,7 +42,8 @@ pub(super) struct Generation {
     pub(super) error: Option<String>,
     /// Whether the provider refused the request, so that a retry would be refused, too.
     pub(super) is_refused: bool,
-    /// The time for which the provider accepts no further request. None if the provider named none.
+    /// The time for which the provider accepts no further request. None if the provider named none,
+    /// or one below a second.
     pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
@@ -77,8 +78,8 @@ pub(super) struct Generation {
     /// Whether the reply tried to do something: a call, a response, a payload, metadata or the
     /// agent's own root, even if it was refused.
     pub(super) did: bool,
-    /// As `did`, but without final responses and metadata. Logs of Pumphouse 0.1.0 are read with
-    /// this flag in place of `did`.
+    /// As `did`, but without final responses, metadata and broken elements. Logs of Pumphouse 0.1.0
+    /// are read with this flag in place of `did`.
     pub(super) acted: bool,
     /// Whether the reply had a thought.
     pub(super) thought: bool,
@@ -461,9 +462,10 @@ impl<'a> OngoingGeneration<'a> {
     }
 
     /// Whether a response may be delivered at once. A final response waits for every call of this
-    /// turn. A partial one waits for the turn's `sync` calls, and for all its calls if it refers to
-    /// results, since results of this turn's calls come only after the turn. A response also waits
-    /// for earlier waiting responses and for calls of earlier turns; the agent's mind checks these.
+    /// turn. A partial one waits for the turn's `sync` calls. If it has references, it waits for
+    /// all calls of the turn, since their results come only after the turn. Each response also
+    /// waits for earlier waiting responses. The agent's mind checks the calls and responses of
+    /// earlier turns.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.context.is_old() {

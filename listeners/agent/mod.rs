@@ -20,10 +20,10 @@
 //! ```
 //!
 //! An agent owns one payload, its root, with any content: `{…/ns/oracle/v1}oracle`. A message with
-//! the root gives the agent work. Each *turn* consumes all messages that wait for the agent in the
-//! thread, shows the thread to the model, and turns the model's reply into payloads while the reply
-//! is written. After a turn without a final response, the agent sends itself a message that begins
-//! the next turn. `docs/agents.md` is the manual.
+//! the root gives the agent work. Each *turn* shows the thread to the model, and converts the
+//! model's reply into payloads while the model writes it. The work may need another turn. Then the
+//! agent sends itself a message, which begins that turn unless the agent has to wait.
+//! `docs/agents.md` is the manual.
 
 pub mod builtin_feeds;
 mod escape;
@@ -162,7 +162,7 @@ impl Agent {
         ask(&self.name, text)
     }
 
-    /// Sets the folder in which the agent works. The agent's context reports it.
+    /// Sets the folder in which the agent works. `AgentContext` reports it.
     #[must_use]
     pub fn workspace(mut self, path: impl Into<String>) -> Agent {
         self.settings.workspace = Some(path.into());

@@ -3,10 +3,10 @@
 //!
 //! The agent's own replies have the role `assistant`, word for word. Everything that was sent to
 //! the agent has the role `user`, except the results of native calls, which have the role `tool`.
-//! Adjacent texts of one role become one message. At the very end stand the feeds at the position
-//! `late`, and then the line of text that lists what is under way for the agent. Without this end,
-//! the prompt of a turn is a prefix of the next turn's prompt, unless messages were hidden or shown
-//! again, or a feed in the system prompt changed.
+//! Adjacent texts of one role become one message. The prompt ends with the feeds at the position
+//! `late` and a line that lists what is under way for the agent. Without this end, the prompt of a
+//! turn is usually a prefix of the next turn's prompt. Hiding messages or showing them again
+//! changes the part before the end, and so does a change of a feed in the system prompt.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ use super::words::{
 const LATE: &str = "[A late result, of work that you have answered:]";
 
 /// Renders the prompt of a turn from the system prompt, the entries in view and the feeds. `form`
-/// is the version of the rendering.
+/// has the version of the rendering and its options.
 ///
 /// `feeds` are those that [`Shown`](super::super::feed::Shown) computes from all entries up to the
 /// last one that the prompt shows, and from the agent's own entries between that one and the turn's
@@ -305,8 +305,8 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
 }
 
 /// The text for an entry of the agent itself: a correction, a notice, the stop after an interrupt,
-/// or a delivered response that had waited. None for any other entry. Quotes of a reply are
-/// escaped, so that they can't be taken for results.
+/// or a delivered response that had waited. None for any other entry. From form 2 on, quotes of a
+/// reply are escaped, so that they can't be taken for results.
 pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     let quoted = |text: String| if form == 1 { text } else { harmless(&text).into_owned() };
     if let Some(it) = entry.decode_if::<Correction>() {

@@ -225,7 +225,7 @@ impl ReplyReader {
         ReplyReader { config, parser, is_native, text, natives, answer, collector }
     }
 
-    /// Sets which names the agent's actions may call.
+    /// Sets the names that the agent's compensations may call.
     pub(super) fn may_call(&mut self, callable: Callable) {
         self.collector.blocks.may_call(callable);
     }
@@ -290,7 +290,8 @@ impl ReplyReader {
 
     /// Takes the next text of the reply, and returns the parts that it completes.
     pub(super) fn feed(&mut self, text: &str) -> Vec<ReplyPart> {
-        // Only the white space of JSON: other control characters become longer in the record.
+        // Only JSON's white space is trimmed. Escapes make other control characters longer in
+        // `self.text`, so the byte offset of the answer would be wrong.
         let words = text.trim_start_matches([' ', '\t', '\n', '\r']);
         if matches!(self.answer, JsonAnswer::Blank) && !words.is_empty() {
             self.answer = match words.starts_with('{') {

@@ -45,7 +45,6 @@ impl TurnContext {
         let sent = self.sent.sent().await?;
         let begun = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
         let begun = begun.map(|CognitionIn { turn, until, .. }| BegunTurn { turn, until, sent });
-        // If an interrupt was handled since, it has ended the turn.
         let is_ended = |it: &BegunTurn| {
             let is_over = it.sent.iter().any(Entry::is::<CognitionOut>);
             !is_over && self.mind.turns >= it.turn && !self.mind.is_turning()
@@ -57,7 +56,7 @@ impl TurnContext {
     /// isn't asked. Otherwise a model that always gives the same reply to a prompt is asked again.
     /// With any other model, the turn ends with the recorded part of its reply. Such a model would
     /// write another reply if it were asked again, and actions would run twice. If an interrupt has
-    /// come, the turn ends in this way with every model.
+    /// come, no model is asked, and the turn ends with the recorded part.
     pub(super) async fn resume(mut self, it: BegunTurn) -> Result<Emissions, Fault> {
         let BegunTurn { turn, until, sent } = it;
         let mut mind = Mind::clone(&self.mind);

@@ -39,14 +39,14 @@ pub struct Settings {
     /// The maximum number of turns for one work, counted from the message or tick that begins the
     /// work.
     pub max_turns: u64,
-    /// The thread in which calls of the agent run.
+    /// The thread in which the agent works when another listener calls it.
     pub agent_calls: Calls,
     /// The fields of the agent's metadata.
     pub metadata: Fields,
-    /// The folder in which the agent works, for the agent's context. None if the folder isn't
+    /// The folder in which the agent works, as `AgentContext` reports it. None if the folder isn't
     /// known.
     pub workspace: Option<String>,
-    /// The name of the agent's pump, for the agent's context.
+    /// The name of the agent's pump, as `AgentContext` reports it.
     pub organism: Option<String>,
     /// Whether the agent reports changes of its metadata to the listener `trigger`. If so, the pump
     /// must have this listener.
@@ -55,8 +55,8 @@ pub struct Settings {
     pub context_feeds: Feeds,
     /// The abilities that the prompt offers besides calling peers.
     pub abilities: Vec<Ability>,
-    /// The internal actions that the agent may call. Such an action changes the agent's own
-    /// environment, such as its feeds.
+    /// The internal actions that the agent may call. An internal action changes the agent's own
+    /// environment, for example its feeds.
     pub internal_actions: InternalActions,
     /// What the agent does if a prompt doesn't fit the model's window.
     pub on_context_full: OnFull,
@@ -80,7 +80,7 @@ pub struct Settings {
     /// Limits on the agent's actions.
     pub action_limits: ActionLimits,
     /// Whether replies may have blocks around actions: conditions, loops, parallel actions, and
-    /// `<rollback>`. Also whether actions may have `stream`.
+    /// `<rollback>`. Also whether actions may have the fields `stream` and `compensate`.
     pub control_flow: bool,
     /// Templates of actions, by their names. The agent fills in their placeholders.
     pub action_templates: Templates,
@@ -144,7 +144,7 @@ pub enum Dialect {
     Native,
 }
 
-/// The thread in which calls of an agent run.
+/// The thread in which an agent works when another listener calls it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Calls {
@@ -194,7 +194,7 @@ pub enum OnFull {
     /// A clear hides old messages.
     #[default]
     Clear,
-    /// A clear hides old messages, and prompts show a summary that a model wrote in their place.
+    /// A clear hides old messages. In their place, prompts show a summary that a model wrote.
     Summarise,
     /// The agent stops.
     Stop,

@@ -16,7 +16,7 @@ pub(super) const IN_FOREACH: &str = "stream is not for an action in a <foreach>,
 /// None if the body has no such field.
 ///
 /// # Errors
-/// If the field is wrong, with the reason.
+/// If the field's value is neither true nor false.
 pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, bool)>, String> {
     // Only an action's body can have the field. The body of a tool call has the parameters alone.
     let Body::Json(text) = element.body else { return Ok(None) };

@@ -115,8 +115,7 @@ pub(super) fn peers<'a>(agent: &str, seen: &'a Capabilities) -> Vec<&'a Describe
     seen.listeners().iter().filter(|it| named.contains(&it.name)).collect()
 }
 
-/// Builds the configuration for reading replies, with these names as markup. All turns of an agent
-/// share one configuration.
+/// Builds the configuration for reading replies, with these names as markup.
 pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
     let dialect = match settings.dialect {
         Dialect::ToolUse => reply::Dialect::ToolUse,

@@ -1,5 +1,5 @@
-//! The tools that a model is offered in its provider's own protocol: one for each payload that the
-//! agent's peers take, and one that reads long results.
+//! The tools that a model is offered in its provider's own protocol: one for each payload by which
+//! the model may call the agent's peers, and one that reads long results.
 
 use std::collections::BTreeMap;
 

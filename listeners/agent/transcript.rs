@@ -469,8 +469,8 @@ impl Transcript {
         EventKind::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
 
-    /// Takes an entry of which no event of its sender was made. Returns the event of its receiver,
-    /// if that is an agent. None if the event is held back.
+    /// Takes an entry that has no event of its sender, and returns the event of its receiver. None
+    /// if the receiver has no event, or if the event is held back.
     fn take_told(&mut self, entry: &Entry) -> Option<Event> {
         let to = entry.to().filter(|to| *to != entry.from())?.to_owned();
         if let Some(result) = read::<ActionResult>(entry) {
@@ -519,7 +519,7 @@ fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
 }
 
 /// The event for a notice that an agent sends itself about its own reply, or for a payload that it
-/// sends to another listener. None for its other entries.
+/// sends to a listener other than `action`. None for its other entries.
 fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {

@@ -1,6 +1,5 @@
-//! A turn consumes the waiting messages, shows the thread to the model, and turns the model's reply
-//! into payloads while the reply is written. Between turns, waiting responses are delivered or
-//! withdrawn, and work ends.
+//! A turn shows the thread to the model, and converts the model's reply into payloads while the
+//! model writes it. Between turns, waiting responses are delivered or withdrawn, and work ends.
 
 use pumphouse::listener::{Answer, NoteAbove};
 use pumphouse::model::estimate::{TOKEN_BYTES, prompt_bytes};
@@ -186,8 +185,9 @@ impl TurnContext {
         earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
     }
 
-    /// The rules by which a turn's reply is read. If the log has the turn's beginning, these are
-    /// the recorded rules, or else the newest. None means the rules of 0.1.0.
+    /// The version of the rules by which a turn's reply is read. If the log has the turn's
+    /// beginning, it is the recorded version. Otherwise it is the newest. None means the rules of
+    /// 0.1.0.
     pub(super) fn reading_rules(&self, earlier: &[Entry]) -> Option<u32> {
         self.form(earlier).1.filter(|_| !self.is_old())
     }
@@ -233,8 +233,9 @@ impl TurnContext {
         Ok(prompt)
     }
 
-    /// The tokens of a prompt, and the model's window in tokens. None if the prompt fits the window
-    /// together with a reply of the agent's own `max_tokens`, or alone if the agent sets none.
+    /// Returns the tokens of a prompt that exceeds the model's window, and the window in tokens.
+    /// The agent's own `max_tokens`, if it is set, has to fit in addition to the prompt. None if
+    /// both fit, or if the model declares no window.
     pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
         if let Some(record) = &self.record.0 {
             // A replay takes the numbers from the log, since another version or tokenizer gives
@@ -271,8 +272,8 @@ impl TurnContext {
     }
 
     /// Returns the number of messages that stay in view when the prompt is cleared to fit the
-    /// window. This is `context_keep`. After an earlier clear, it is at most half of the number
-    /// that the earlier clear kept. None if the earlier clear kept one message.
+    /// window. The setting `context_keep` gives this number. If this handling follows a clear, the
+    /// number is at most half of what that clear kept. None if that clear kept one message.
     pub(super) fn keeps(&self, prompt: &Prompt) -> Option<u64> {
         // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
         let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
@@ -371,7 +372,7 @@ impl TurnContext {
         }
     }
 
-    /// Whether the thread has a parent, in which a listener waits for this thread's result.
+    /// Whether the thread is below another thread.
     fn is_below_another(&self) -> bool {
         let thread = self.message.thread();
         thread.tree() != *thread
@@ -383,8 +384,9 @@ impl TurnContext {
         wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
     }
 
-    /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now.
-    /// Everything else is left to the agent's next handling, which also sees newer messages.
+    /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now. The
+    /// agent's next handling, which also sees newer messages, delivers or withdraws other answers
+    /// and decides whether another turn follows.
     pub(super) async fn after_turn(
         &self,
         mut mind: Mind,
@@ -443,8 +445,8 @@ impl TurnContext {
     }
 }
 
-/// The number of messages that stay in view. For a number of tokens, these are the newest messages
-/// that fit into it, and the first message.
+/// The number of messages that stay in view. For [`Keep::Tokens`], the first message and the newest
+/// messages that fit into the number of tokens are counted.
 fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
     match keep {
         Keep::Messages(count) => count.max(1),
@@ -534,7 +536,7 @@ impl Generation {
     /// or has text outside of elements and nothing else but thoughts.
     fn is_idle(&self, is_old: bool) -> bool {
         if is_old {
-            // 0.1.0 looked at calls, messages and responses only.
+            // 0.1.0 looked at calls, payloads and responses only.
             return !self.acted && self.error.is_none() && self.answer.is_none();
         }
         let is_said = !self.outside.trim().is_empty() || !self.thought;

@@ -59,7 +59,6 @@ impl Minds {
             && !is_word
             && entry.reply_to().is_some_and(|it| mind.queue.contains_key(&it.seq))
         {
-            // A listener that answers without a turn is no agent.
             self.agents.remove(from);
             self.others.insert(from.to_owned());
         }
@@ -110,8 +109,8 @@ impl Minds {
 }
 
 impl Mind {
-    /// Drops everything that is under way, at the beginning of a fork. It continues only in the
-    /// original thread.
+    /// Drops everything that is under way, at the beginning of a fork. The dropped things continue
+    /// only in the original thread.
     fn reset_for_fork(&mut self) {
         self.outstanding.clear();
         self.timers.clear();

@@ -89,7 +89,7 @@ pub struct Mind {
     /// Messages, ticks and results for the agent that no turn has shown yet, by entry number.
     queue: BTreeMap<u64, Queued>,
     actions: BTreeMap<u64, ActionRecord>,
-    /// The actions that the agent's names currently refer to.
+    /// The actions that names in the agent's references currently mean.
     names: Names,
     /// Timers, threads and payloads to peers that have no result yet, by the number of the entry
     /// that began them.
@@ -207,7 +207,8 @@ struct ActionRecord {
     is_taken_back: bool,
 }
 
-/// The actions that an agent's names refer to.
+/// The names that an agent's references such as `${rome}` may have, with the actions that they
+/// mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Names {
     keys: BTreeMap<String, u64>,

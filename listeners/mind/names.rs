@@ -1,4 +1,4 @@
-//! Resolves an agent's names to actions.
+//! Finds the action that a name in an agent's references means.
 
 use super::super::words::action::Action;
 use super::Names;

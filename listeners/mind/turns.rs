@@ -68,8 +68,8 @@ impl Mind {
             shown: None,
             is_taken_back: false,
         };
-        // A call that didn't run is recorded with a notice. It is no action and doesn't take the
-        // name.
+        // A call that didn't run has a record, too, whose result is the notice itself. It is no
+        // action, so its id stays free.
         let is_action = |at: u64, of: &ActionRecord| of.ended.is_none_or(|(_, ended)| ended != at);
         let mut all = self.actions.iter();
         let is_again =
@@ -260,8 +260,8 @@ impl Mind {
         self.interrupts.clear();
     }
 
-    /// Records a turn without calls, from its beginning to its end. A handler uses this for a turn
-    /// that the log doesn't have yet.
+    /// Records the messages that a turn has shown, but not the turn's calls and responses. A
+    /// handler uses this before `end_turn`, for a turn whose entries this mind hasn't applied.
     pub(in super::super) fn record_silent_turn(&mut self, turn: u64, until: u64, is_last: bool) {
         self.turns = turn;
         let shown: Vec<u64> = self.shown(until);

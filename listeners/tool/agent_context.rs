@@ -23,13 +23,13 @@ const NAME: &str = "agent_context";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent_context/v1")]
 pub struct GetAgentContext {
-    /// The agent; the calling one by default. Another one is looked for in this thread, then in
-    /// the newest thread of the tree.
+    /// The agent's name; by default the calling agent. A named agent is looked for in this thread
+    /// first, and then in the other threads of the tree, from the newest to the oldest.
     #[payload(attribute, example = "coder")]
     pub agent: Option<String>,
 }
 
-/// There is no such agent.
+/// No context of an agent was found.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent_context/v1")]
 pub struct NoAgentContext {
@@ -43,11 +43,13 @@ pub struct NoAgentContext {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The variables of the pump's environment that each `agent-context` contains.
+    /// The names of variables of the pump's environment. Each `agent-context` contains those that
+    /// are set.
     pub environment: Vec<String>,
 }
 
-/// Makes the listener `agent_context`. The values of the environment variables are read here, once.
+/// Makes the listener `agent_context`. This function reads the values of the environment variables,
+/// once.
 ///
 /// # Errors
 /// If the settings list a name that no environment variable can have.
@@ -81,7 +83,7 @@ async fn read(
     Ok(context.ok_or_else(|| NoAgentContext { text: clean(&missing(named.as_deref(), &all)) }))
 }
 
-/// Says why an agent has no context.
+/// Returns the reason why no context was found.
 fn missing(named: Option<&str>, all: &Capabilities) -> String {
     let Some(name) = named else {
         return "no agent asks; name one, as in agent=\"coder\"".to_owned();

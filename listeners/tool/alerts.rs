@@ -6,7 +6,7 @@
 //!   - {use: organism_state}
 //! ```
 //!
-//! Each alert is an entry of the thread `organism`, so the alert outlives the pump.
+//! Each alert is recorded in the thread `organism`, so the alert outlives the pump.
 //! [`organism_state`](super::organism_state) lists the open alerts.
 
 use std::collections::BTreeMap;
@@ -23,14 +23,14 @@ use super::super::caller::caller;
 const NAME: &str = "alerts";
 /// The maximum number of alerts that are open at a time.
 const ALERTS_MAX: usize = 100;
-/// The maximum number of bytes of an alert's id, and of its text.
+/// The maximum number of bytes of an alert's id. The same limit holds for the alert's text.
 const ALERT_BYTES_MAX: usize = 1_024;
 
-/// Raises an alert, or changes the text of one. The answer is `alert-raised`.
+/// Raises an alert, or changes the text of an open one. The answer is `alert-raised`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/alerts/v1")]
 pub struct RaiseAlert {
-    /// The alert.
+    /// The alert's id.
     #[payload(attribute, example = "disk")]
     pub id: String,
     /// What is wrong.
@@ -42,16 +42,16 @@ pub struct RaiseAlert {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/alerts/v1")]
 pub struct ClearAlert {
-    /// The alert.
+    /// The alert's id.
     #[payload(attribute, example = "disk")]
     pub id: String,
 }
 
-/// An alert is open from now on. The thread `organism` has it, too.
+/// An alert was raised. This payload is recorded in the thread `organism`, too.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/alerts/v1", reserved)]
 pub struct AlertRaised {
-    /// The alert.
+    /// The alert's id.
     #[payload(attribute, example = "disk")]
     pub id: String,
     /// Who raised it.
@@ -62,11 +62,11 @@ pub struct AlertRaised {
     pub text: String,
 }
 
-/// An alert isn't open any more. The thread `organism` has it, too.
+/// An alert was cleared. This payload is recorded in the thread `organism`, too.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/alerts/v1", reserved)]
 pub struct AlertCleared {
-    /// The alert.
+    /// The alert's id.
     #[payload(attribute, example = "disk")]
     pub id: String,
     /// Who cleared it.
@@ -123,7 +123,7 @@ pub(super) struct OpenAlerts(pub(super) BTreeMap<String, OpenAlert>);
 /// An open alert.
 #[derive(Clone, Debug)]
 pub(super) struct OpenAlert {
-    /// The time at which the alert was first raised, in microseconds since 1970.
+    /// The time since which the alert is open, in microseconds since 1970.
     pub(super) at_us: u64,
     pub(super) by: String,
     pub(super) text: String,
@@ -140,13 +140,13 @@ impl Apply for OpenAlerts {
     }
 }
 
-/// Puts a text on one line, so that no alert looks like two.
+/// Joins the words of a text with single spaces. The result is one line.
 pub(super) fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Desk {
-    /// Returns the name of the caller. An error if the caller may not raise and clear alerts.
+    /// Returns the caller's name, or a refusal if the caller may not raise and clear alerts.
     async fn caller(
         &self,
         message: &Message,

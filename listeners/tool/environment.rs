@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The environment often contains keys and tokens. So the listener knows only the variables that
-//! the manifest lists, and no call can ask for another variable.
+//! the manifest lists, and no call can read another variable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const VALUE_BYTES_MAX: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/environment/v1")]
 pub struct Read {
-    /// The variables; by default all that are listed.
+    /// The names of the variables; by default all that are listed.
     #[payload(example = "DEPLOYMENT")]
     pub name: Vec<String>,
 }
@@ -42,11 +42,11 @@ pub struct Variables {
     pub variable: BTreeMap<String, String>,
 }
 
-/// A variable isn't listed.
+/// A requested variable isn't among the listed ones.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/environment/v1")]
 pub struct Unlisted {
-    /// Which one, and which are listed.
+    /// Which variable, and what to ask for instead.
     #[payload(value, example = "DEPLOYMNT isn't listed; did you mean DEPLOYMENT?")]
     pub text: String,
 }
@@ -60,7 +60,7 @@ pub struct Settings {
     pub variables: Vec<String>,
 }
 
-/// Makes the listener `environment`. The values of the variables are read here, once.
+/// Makes the listener `environment`. This function reads the values of the variables, once.
 ///
 /// # Errors
 /// If no variable is listed, or if a listed name can't be the name of a variable.

@@ -27,15 +27,15 @@ use super::web::{Answer, Read, Reason, Refusal, Web, is_pdf, kind_named, piece};
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "fetch";
 
-/// Gets a page or a file from the web, as text: HTML with its headings, lists and links, plain
-/// text, JSON and XML as they are.
+/// Gets a page or a file from the web, as text. HTML keeps its headings, lists and links. Plain
+/// text, JSON and XML stay as they are. Of a PDF, the text is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
 pub struct Fetch {
     /// The URL.
     #[payload(example = "https://example.org/page")]
     pub url: String,
-    /// The first character to show, from 0; to go on, the `next` of an earlier answer.
+    /// The first character to show, counted from 0. To go on, give the `next` of an earlier answer.
     #[payload(example = "0")]
     pub from: Option<u64>,
 }
@@ -68,7 +68,7 @@ pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// The server's HTTP status, if that is why.
+    /// The server's HTTP status, if the status is the reason.
     #[payload(attribute)]
     pub status: Option<u16>,
     /// The limit that was exceeded, if any.

@@ -1,5 +1,5 @@
 //! Evaluates an expression that [`super::parse`] has compiled, with a stack of numbers. The
-//! evaluation doesn't recurse, so no expression can overflow the thread's stack.
+//! evaluation doesn't recurse, so no expression can overflow the call stack.
 
 use super::Problem;
 use super::function::{Operation, Trouble};

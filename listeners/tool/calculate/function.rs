@@ -161,7 +161,7 @@ fn square_root(number: Number) -> Answer {
     Ok(exactly(root, |root| root.multiply(root), number))
 }
 
-/// Returns the logarithm to any base. If both numbers are exact and the logarithm is an integer,
+/// Returns the logarithm of `number` to `base`. If both are exact and the logarithm is an integer,
 /// the result is exact, too.
 fn logarithm(number: Number, base: Number) -> Answer {
     let (number, base) = (positive(number)?, positive(base)?);

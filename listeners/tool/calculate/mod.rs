@@ -8,24 +8,25 @@
 //! | operators, loosest first | `+ -`, then `* / %`, then a sign, then `^` |
 //! | also understood | `**` for `^`, `×` and `÷`, `−` for `-`, `π` for `pi` |
 //! | constants | `pi`, `e` |
-//! | of one number | `abs sign sqrt cbrt exp ln log2 log10 floor ceil trunc` |
-//! | in radians | `sin cos tan asin acos atan` and `atan2(y, x)` |
-//! | of several | `min(…)`, `max(…)`, `pow(x, y)` |
-//! | of one or two | `round(x)`, `round(x, digits)`, `log(x)`, `log(x, base)` |
+//! | functions of one number | `abs sign sqrt cbrt exp ln log2 log10 floor ceil trunc` |
+//! | trigonometry, in radians | `sin cos tan asin acos atan` and `atan2(y, x)` |
+//! | functions of several numbers | `min(…)`, `max(…)`, `pow(x, y)` |
+//! | functions of one number or two | `round(x)`, `round(x, digits)`, `log(x)`, `log(x, base)` |
 //!
 //! `^` groups from the right and binds tighter than a sign: `2^3^2` is 512, and `-2^2` is -4. `%`
 //! is the remainder, which has the sign of the left side: `-7 % 3` is -1. `log(x)` is the logarithm
 //! to the base 10. `round` rounds halves away from zero.
 //!
-//! A number is a fraction of two 128-bit integers as long as the fraction fits. With such numbers,
-//! `+ - * / %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact:
-//! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. A square root or a logarithm of such numbers is exact if
-//! the result is an integer. All other results are 64-bit floating-point numbers.
+//! A number is a fraction of two integers, as long as both fit into 128 bits. With such fractions,
+//! `+ - * / %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact
+//! if the result fits, too: `0.1 + 0.2` is 0.3, and `1/3*3` is 1. `sqrt`, `log`, `log2` and `log10`
+//! of fractions are exact if the result is an integer below 2^53. All other results are 64-bit
+//! floating-point numbers.
 //!
-//! A value is written exactly if 30 digits after the point, and 38 digits in all, suffice.
-//! Otherwise it has just enough digits to tell the floating-point number from its neighbours. A
-//! number that is too small for floating point becomes zero. A number that is too large is an
-//! overflow.
+//! A fraction is written exactly if it has at most 30 digits after the point, and if all its digits
+//! fit into a 128-bit integer. Any other value is written as a floating-point number, with just
+//! enough digits to tell it from its neighbours. A number that is too small for floating point
+//! becomes zero. A number that is too large is an overflow.
 //!
 //! An expression has at most 4,096 bytes and 64 levels of nesting.
 
@@ -63,21 +64,21 @@ pub struct Calculated {
 pub enum Problem {
     /// Something is divided by zero.
     DivisionByZero {
-        /// The character of the expression, counted from 1.
+        /// The position of the operator or function, in characters, counted from 1.
         column: u32,
     },
     /// A value is too large.
     Overflow {
-        /// The character of the expression, counted from 1.
+        /// The position of the number, operator or function, in characters, counted from 1.
         column: u32,
     },
-    /// The expression is malformed.
+    /// The expression is malformed, or a function doesn't take this number.
     Nonsense {
-        /// The character of the expression, counted from 1.
+        /// The position of the problem, in characters, counted from 1.
         column: u32,
-        /// What stands there.
+        /// The wrong text or number.
         found: String,
-        /// What is expected there.
+        /// What is expected instead.
         expected: String,
     },
 }

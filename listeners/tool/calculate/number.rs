@@ -13,8 +13,7 @@ pub(super) enum Number {
     Rounded(f64),
 }
 
-/// The fraction `over / under` in lowest terms. `under` is above zero. Neither number is
-/// `i128::MIN`.
+/// The fraction `over / under` in lowest terms. `under` is above zero. `over` is above `i128::MIN`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fraction {
     over: i128,
@@ -43,7 +42,8 @@ impl Number {
         }
     }
 
-    /// Returns the number as an `i128`. Returns `None` unless the number is exactly an integer.
+    /// Returns the number as an `i128`. Returns `None` for a floating-point number, and for a
+    /// fraction that isn't an integer.
     pub(super) fn integer(self) -> Option<i128> {
         match self {
             Number::Exact(Fraction { over, under: 1 }) => Some(over),
@@ -124,8 +124,8 @@ impl Number {
         (self.to_f64() + 0.0).total_cmp(&(other.to_f64() + 0.0))
     }
 
-    /// Calculates exactly if both numbers are exact and the result fits. Otherwise calculates in
-    /// floating point.
+    /// Calculates exactly if both numbers are exact and the result fits into a fraction. Otherwise
+    /// calculates in floating point.
     fn both(
         self,
         other: Number,

@@ -4,10 +4,10 @@ use super::Problem;
 use super::function::{self, Function, Operation};
 use super::number::Number;
 
-/// The maximum number of bytes of an expression. People and models write shorter expressions.
+/// The maximum number of bytes of an expression. Expressions are usually much shorter.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
 /// The maximum nesting depth of parentheses, calls and exponents. The parser recurses, so each
-/// level takes a few frames of the thread's stack.
+/// level takes a few frames of the call stack.
 const NESTING_MAX: u32 = 64;
 /// The maximum number of characters of an unexpected word that an error repeats.
 const WORD_CHARACTERS_MAX: usize = 32;
@@ -220,7 +220,7 @@ impl Parser<'_> {
         self.rest = rest.as_str();
     }
 
-    /// Makes the problem that the next character or word isn't what is `expected`.
+    /// Makes a problem that names the next character or word, and what is `expected` instead.
     fn unexpected(&mut self, expected: &str) -> Problem {
         let found = match self.peek() {
             None => "the end".to_owned(),

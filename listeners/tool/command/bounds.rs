@@ -1,6 +1,5 @@
 //! The bounds of a listener's programs: the files, the network, the time and the memory that they
-//! may use. Bounds are made from the listener's settings. Their paths are absolute. Links in the
-//! settings' paths are resolved.
+//! may use. The paths in bounds are absolute. Links in paths from the settings are resolved.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +28,8 @@ const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
 /// The settings from which bounds are made.
 pub(in super::super) struct Given<'a> {
-    /// A path from the manifest. Its base, the manifest's folder, is the default of `root`.
+    /// Any path from the manifest. It is used only to find the manifest's folder, which is the
+    /// default of `root`.
     pub(in super::super) home: &'a Beside,
     pub(in super::super) root: Option<&'a Beside>,
     pub(in super::super) env: BTreeMap<String, String>,
@@ -53,7 +53,8 @@ pub(in super::super) struct Bounds {
 
 impl Bounds {
     /// Makes bounds from settings, and resolves every path. A program may also write the folder in
-    /// which it runs. An error if a path doesn't exist.
+    /// which it runs. Returns an error if a path doesn't exist or isn't Unicode, or if the root is
+    /// no folder.
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
         let home = match given.home.folder() {
             it if it.as_os_str().is_empty() => Path::new("."),
@@ -152,8 +153,8 @@ impl Order {
     }
 }
 
-/// Returns the absolute path, with all links resolved. An error if nothing is at the path, or if
-/// the path isn't Unicode.
+/// Returns the absolute path, with all links resolved. Returns an error if nothing is at the path,
+/// or if the path isn't Unicode.
 fn found(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|error| match error.kind() {

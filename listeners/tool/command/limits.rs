@@ -1,4 +1,4 @@
-//! The limits of a program. An error about a limit names the limit.
+//! The limits of a program.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Default for CommandLimits {
 }
 
 impl CommandLimits {
-    /// The time limit of a handler: the time limit of its program, and the time to end the program.
+    /// The timeout of a handler: the time limit of its program plus the time to end the program.
     pub(in super::super) fn listener_time(&self) -> Duration {
         Duration::from_secs(self.seconds_max).saturating_add(GRACE)
     }

@@ -11,7 +11,7 @@
 //!
 //! No shell interprets the arguments. The program gets the arguments that the manifest lists. An
 //! argument such as `{city}` is replaced by a field of the message. If there are no such arguments,
-//! the message goes to standard input.
+//! or if the settings have `input`, the message goes to standard input.
 //!
 //! A program runs under a *supervisor*: a second process of this executable ([`supervise`]). The
 //! supervisor ends the program when the call ends and when the pump ends, even if the pump is
@@ -56,7 +56,7 @@ pub struct Run {
     pub text: String,
 }
 
-/// What the program wrote.
+/// The output of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/command/v1")]
 pub struct Output {
@@ -65,14 +65,14 @@ pub struct Output {
     pub text: String,
 }
 
-/// The program failed.
+/// The program failed, or wasn't run.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/command/v1")]
 pub struct Failed {
-    /// How it ended, in a word.
+    /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// How it ended, in a sentence.
+    /// Why, in a sentence.
     #[payload(example = "tr ended with the exit code 1")]
     pub text: String,
     /// Its standard error; of a long one, the beginning and the end.
@@ -80,12 +80,12 @@ pub struct Failed {
     pub err: Option<String>,
 }
 
-/// How a program failed.
+/// Why a program failed, or wasn't run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// With an exit code other than 0.
+    /// It ended with an exit code other than 0.
     ExitCode,
-    /// By a signal: it crashed, or reached a limit of memory.
+    /// A signal ended it, for example because it crashed or reached a limit.
     Signal,
     /// It ran too long.
     Timeout,
@@ -95,7 +95,7 @@ pub enum Reason {
     TooLarge,
     /// Its output isn't a valid answer.
     BadOutput,
-    /// It could not be started.
+    /// It could not be run.
     Failed,
 }
 
@@ -110,7 +110,7 @@ pub struct Settings {
     pub takes: Option<DeclaredPayload>,
     /// The payload that the listener answers. If there is none, the listener answers a text.
     pub answers: Option<DeclaredPayload>,
-    /// The form in which the program gets the message on standard input. If there is none, the
+    /// The form in which the program gets the message on standard input. Without this setting, the
     /// program gets the message there only if no argument names a field.
     pub input: Option<Input>,
     /// The folder in which the program runs, and which it may write. The default is the manifest's
@@ -215,7 +215,8 @@ fn text_listener(program: Program) -> Listener {
     Listener::with_state(NAME, Arc::new(program)).own_namespace().on(run_it).stateless()
 }
 
-/// Returns the field that an argument names: `city` for `{city}`. `None` for any other argument.
+/// Returns the field that an argument names, such as `city` for `{city}`. Returns `None` if the
+/// argument isn't in braces.
 fn field(argument: &str) -> Option<&str> {
     argument.strip_prefix('{')?.strip_suffix('}')
 }

@@ -1,5 +1,5 @@
-//! The pump's side of a program. The pump starts a supervisor, sends it the order to run the
-//! program, and reads its report.
+//! Runs programs, on the pump's side. The pump starts a supervisor, sends it the order to run the
+//! program, and reads the supervisor's report.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -66,8 +66,8 @@ pub(in super::super) type OutputObserver<'a> = &'a (dyn Fn(OutputStream, &[u8]) 
 /// Runs a program to its end. If the future is dropped earlier, the supervisor ends the program.
 ///
 /// # Errors
-/// If the program can't be started, or if its supervisor ended first. The error is a sentence with
-/// the reason.
+/// If the program can't be started, or if its supervisor ended before the program. The error is a
+/// sentence with the reason.
 pub(in super::super) async fn run(
     bounds: &Bounds,
     program: &str,
@@ -186,7 +186,7 @@ enum ReadError {
 pub(in super::super) struct ClippedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// The maximum number of bytes that are kept of the beginning, and the same of the end.
+    /// The maximum number of bytes of `head`. The same limit holds for `tail`.
     half: usize,
     left_out: u64,
 }

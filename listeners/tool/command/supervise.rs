@@ -35,11 +35,12 @@ const LAUNCH: &str = "launch-a-command";
 
 /// The time that a program gets to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The time that a round waits for the killed processes to end. The remaining processes are killed
-/// in rounds, of which there are at most [`ROUNDS_MAX`].
+/// Remaining processes are killed in rounds. This is the time that a round waits for the killed
+/// processes to end.
 const ROUND: Duration = Duration::from_millis(10);
+/// The maximum number of rounds.
 const ROUNDS_MAX: u32 = 1_000;
-/// The maximum number of times that all processes are stopped before they are killed. A stopped
+/// The maximum number of times that all descendants are stopped before they are killed. A stopped
 /// process can't start others. Each repetition stops the processes that were started meanwhile.
 const STOPS_MAX: u32 = 5;
 /// The capacity of the queue of events. There are three events: the end of the call, the end of the
@@ -91,7 +92,7 @@ enum Event {
 
 fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
     // In a session of its own, the supervisor gets no signal that is meant for the pump's process
-    // group. So only the pump decides when a call ends.
+    // group, such as the SIGINT of Ctrl-C.
     setsid()?;
     adopt()?;
     let folder = Scratch::new()?;

@@ -46,6 +46,6 @@ pub(super) struct Report {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) out_of_time: bool,
-    /// The reason why the program wasn't run. `None` if the program was run.
+    /// The reason why the program wasn't run, or `None` if the program was run.
     pub(super) error: Option<String>,
 }

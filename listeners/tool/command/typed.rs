@@ -1,6 +1,6 @@
-//! The listener `command` with declared payloads. Arguments of the program can contain fields of
-//! the message, and the program's input can be the message, as text, JSON or XML. The program's
-//! output is text, JSON or XML.
+//! The listener `command` with declared payloads. An argument of the program can be a field of the
+//! message. The program's input can be the message, as text, JSON or XML. The program's output is
+//! text, JSON or XML.
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use serde_json::Value;
 use super::super::text::clean;
 use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, field, output, run};
 
-/// The default local names of the payloads that the manifest declares.
+/// The default local name of the payload that the listener takes.
 const TAKES: &str = "run";
+/// The default local name of the payload that the listener answers.
 const ANSWERS: &str = "answer";
 
-/// Returns the schema of the payload that the listener takes. An error if the JSON form of this
-/// payload is no object.
+/// Returns the schema of the payload that the listener takes. Returns an error if the declared JSON
+/// Schema doesn't have `type: object`.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let schema = schema_of(declared, TAKES, "What the listener's program is run on.")?;
     match schema.original().and_then(|it| it.get("type")).is_some_and(|it| it == "object") {
@@ -54,8 +55,8 @@ struct Typed {
     program: Program,
     takes: Schema,
     answers: Option<Schema>,
-    /// The form of the message on standard input. `None` if standard input is empty, because the
-    /// arguments contain the fields.
+    /// The form of the message on standard input. If this is `None`, standard input is empty,
+    /// because arguments contain fields of the message.
     input: Option<Input>,
 }
 

@@ -28,9 +28,9 @@ pub(super) enum Read {
     Pdf(Vec<u8>),
 }
 
-/// Reads a file as text of about `text_bytes_max` bytes at most. An error if the file can't be
-/// included, for example if it has more than `file_bytes_max` bytes. The error says why, in a few
-/// words.
+/// Reads a file as text of about `text_bytes_max` bytes at most. Of a PDF, the bytes are returned.
+/// If the file can't be included, for example because it has more than `file_bytes_max` bytes, the
+/// error says why, in a few words.
 pub(super) fn read(
     name: &str,
     (file, metadata): (File, Metadata),

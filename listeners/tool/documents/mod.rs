@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Documents are Markdown and other text (program code, too), HTML, PDF and XML dumps of MediaWiki.
-//! Hidden files, links, and files that `.gitignore` names are left out. The text is cut at
-//! `max_tokens` or at a limit. Its last lines name documents that are left out.
+//! Hidden files, links, and files that a `.gitignore` excludes are skipped. The text is cut at
+//! `max_tokens` or at a limit. If documents are left out, the last lines name some of them.
 
 mod convert;
 
@@ -34,7 +34,7 @@ const NAME: &str = "documents";
 const NAMED_MAX: usize = 5;
 /// The number of characters that count as one token. Feeds count tokens in the same way.
 const CHARACTERS_PER_TOKEN: u64 = 4;
-/// The time limit for all files but PDFs, in seconds.
+/// The time limit for all files together, except PDFs, in seconds.
 const SECONDS_MAX: u64 = 30;
 
 /// Gathers documents in one text, each below a heading with its path.
@@ -47,7 +47,7 @@ pub struct Gather {
     /// How many tokens the text may have, at four characters each.
     #[payload(no_example)]
     pub max_tokens: Option<u64>,
-    /// The form of the text; there is one.
+    /// The form of the text; Markdown is the only one.
     #[payload(no_example)]
     pub format: Option<TextForm>,
 }
@@ -127,7 +127,7 @@ pub struct DocumentLimits {
     pub file_bytes_max: usize,
     /// The maximum number of PDFs that are read. Each PDF takes a process of its own.
     pub pdfs_max: usize,
-    /// The maximum number of bytes of the text.
+    /// The maximum number of bytes of the text, without the notes about what is left out.
     pub text_bytes_max: usize,
 }
 
@@ -200,8 +200,8 @@ async fn gather(
 }
 
 impl Folder {
-    /// Returns the names of the files at these paths and below them, each once. The flag is false
-    /// if `files_max` left out some files.
+    /// Returns the paths of the files at and below the given paths, each once. The flag is false if
+    /// the search ended because `files_max` was reached.
     fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
         let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
         for path in paths {
@@ -265,7 +265,7 @@ impl Gathering {
         self.characters_left == 0 || self.text.len() >= self.bytes_max
     }
 
-    /// Adds a document below a heading, and cuts it if there isn't enough room.
+    /// Adds a document below a heading. The document is cut if there isn't enough room.
     fn add(&mut self, name: &str, document: &Document) {
         let is_first = self.text.is_empty();
         let gap = if is_first { "" } else { "\n" };

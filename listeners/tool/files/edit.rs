@@ -46,7 +46,8 @@ fn is_same(read: &Metadata, now: &Metadata) -> bool {
 }
 
 /// Finds the only occurrence of the old text. Returns its position, the old text and the new text.
-/// If the file has Windows line ends and the old text has none, both texts get Windows line ends.
+/// If the old text isn't found because only the file has Windows line ends, the old text and the
+/// new text get Windows line ends.
 fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {
@@ -94,8 +95,8 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
     places
 }
 
-/// Makes the refusal for a text that isn't in the file. If a line equals the text's first line
-/// except for white space, the refusal names this line.
+/// Makes the refusal for a text that isn't in the file. If the file has the text's first non-blank
+/// line, even with other white space, the refusal names this line.
 fn absent(text: &str, edit: &Edit) -> Refused {
     let path = cut(&edit.path);
     let bare = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -30,7 +30,7 @@ pub struct FileLimits {
     pub hits_max: usize,
     /// The maximum number of bytes of a line that a `search` shows. A longer line is cut.
     pub hit_bytes_max: usize,
-    /// The maximum number of files that one `search` reads.
+    /// The maximum number of files that one `search` reads, or that one `tree` looks at.
     pub searched_files_max: usize,
     /// The maximum number of bytes that one `search` reads, in all files together.
     pub searched_bytes_max: usize,

@@ -1,4 +1,5 @@
-//! `list` shows the files and folders in a folder, and `tree` all files below it.
+//! `list` shows the files and folders in a folder. `tree` shows the tree of the files below a
+//! folder.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +32,8 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     Ok(Listing { path: cut(path), more, item })
 }
 
-/// Returns the tree of the files below a folder. The search for files ends early if the limit is
-/// reached or if `is_over` returns true.
+/// Returns the tree of the files below a folder. The search for files ends early if
+/// `searched_files_max` is reached or if `is_over` returns true.
 pub(super) fn tree(
     root: &Root,
     path: &str,

@@ -115,7 +115,7 @@ pub struct Edit {
     /// The file, relative to the listener's folder.
     #[payload(example = "src/main.rs")]
     pub path: String,
-    /// The text to replace, as it stands there, with enough around it to be unique.
+    /// The text to replace, exactly as in the file, and long enough to occur only once.
     #[payload(example = "fn main() {}")]
     pub old: String,
     /// The new text.
@@ -139,7 +139,7 @@ pub struct Edited {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct List {
-    /// The folder, relative to the listener's folder; by default that one.
+    /// The folder, relative to the listener's folder; by default the listener's folder.
     #[payload(example = "src")]
     pub path: Option<String>,
 }
@@ -185,15 +185,15 @@ pub enum Kind {
     Other,
 }
 
-/// Finds lines that match a regular expression, in a folder and those below it. Hidden files and
-/// those that a .gitignore excludes are skipped.
+/// Finds lines that match a regular expression, in the files below a folder. Hidden files and files
+/// that a .gitignore excludes are skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Search {
     /// A regular expression as ripgrep takes it.
     #[payload(example = r"fn \w+\(")]
     pub pattern: String,
-    /// The folder or file, relative to the listener's folder; by default all of that.
+    /// The folder or file, relative to the listener's folder; by default the listener's folder.
     #[payload(example = "src")]
     pub path: Option<String>,
 }
@@ -205,7 +205,7 @@ pub struct Found {
     /// How many files were searched.
     #[payload(attribute)]
     pub files: u64,
-    /// The limit that stopped the search early.
+    /// The limit that stopped the search early, or `timeout`.
     #[payload(attribute)]
     pub stopped_by: Option<String>,
     /// The lines.
@@ -226,12 +226,12 @@ pub struct Hit {
     pub text: String,
 }
 
-/// Shows the tree of the files below a folder. Hidden files and those that a
-/// `.gitignore` leaves out are not shown.
+/// Shows the tree of the files below a folder. Hidden files and files that a
+/// `.gitignore` excludes are skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Tree {
-    /// The folder, relative to the listener's folder; by default that one.
+    /// The folder, relative to the listener's folder; by default the listener's folder.
     #[payload(example = "src")]
     pub path: Option<String>,
     /// How many levels are shown; default 8.
@@ -243,10 +243,10 @@ pub struct Tree {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct FileTree {
-    /// How many files there are, with those that are too deep to be shown.
+    /// How many files there are, including those that are too deep to be shown.
     #[payload(attribute, example = "2")]
     pub files: u64,
-    /// Whether there are more files than were looked at.
+    /// Whether the search for files stopped early, because of a limit or the time.
     #[payload(attribute)]
     pub more: bool,
     /// A line for each file and folder.
@@ -254,7 +254,7 @@ pub struct FileTree {
     pub text: String,
 }
 
-/// The request was refused: nothing has changed.
+/// The request was refused, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Refused {
@@ -281,7 +281,7 @@ pub enum Reason {
     Missing,
     /// The path leads out of the listener's folder.
     Outside,
-    /// A folder, a FIFO or a device is there where a file is wanted, or a file where a folder is.
+    /// A folder, a FIFO or a device is there instead of a file, or a file instead of a folder.
     WrongKind,
     /// The file isn't text in UTF-8.
     NoText,

@@ -1,5 +1,5 @@
-//! `read`: shows lines of a file, from a given line on. Only the lines that are shown are in
-//! memory, however large the file is.
+//! `read`: shows lines of a file, from a given line on. At most about `read_bytes_max` bytes of the
+//! file are in memory, however large the file is.
 
 use std::io::{self, BufRead, BufReader, Read as _};
 

@@ -127,7 +127,8 @@ pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
     }
 }
 
-/// Returns a path relative to the root. `None` if the path isn't below the root, or isn't Unicode.
+/// Returns a path relative to the root. Returns `None` if the path isn't below the root, or isn't
+/// Unicode.
 pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
     path.strip_prefix(root).ok()?.to_str()
 }

@@ -32,7 +32,7 @@ pub(super) struct Target<'a> {
     path: &'a str,
     folder: Dir,
     name: PathBuf,
-    /// The metadata of the existing file. `None` if there is no file yet.
+    /// The metadata of the existing file, or `None` if there is no file yet.
     there: Option<Metadata>,
 }
 

@@ -82,7 +82,7 @@ impl Borrowed {
     /// Makes a `.git` that borrows from the repository in the folder `root`.
     pub(super) fn new(root: &Path) -> Result<Borrowed, Refused> {
         let there = root.join(".git");
-        // A link, or a file instead of a folder, would lead to a place outside the repository.
+        // A link, or a file instead of a folder, could lead to a place outside the repository.
         for path in [&there, &there.join("objects"), &there.join("refs")] {
             if !path.symlink_metadata().is_ok_and(|it| it.is_dir()) {
                 let shown = path.strip_prefix(root).unwrap_or(path).display();
@@ -168,7 +168,7 @@ fn none(text: String) -> Refused {
     Refused { reason: Reason::NoRepository, text }
 }
 
-/// Returns the branch that a HEAD names. `None` if the HEAD names no branch.
+/// Returns the branch that a HEAD names, or `None` if the HEAD names no branch.
 fn branch(head: &str) -> Option<&str> {
     let name = head.strip_prefix("ref:")?.trim().strip_prefix("refs/heads/")?;
     let is_plain = |it: char| !it.is_control() && it != ' ';

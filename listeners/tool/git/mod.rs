@@ -5,11 +5,12 @@
 //!   - {use: git, settings: {root: work}}
 //! ```
 //!
-//! A repository may come from a stranger, and Git runs programs that a repository's configuration
-//! names, such as hooks, filters and diff drivers. Here, Git reads neither this configuration nor
-//! the configurations of the user and the system. Git uses a `.git` folder that the pump makes.
-//! This folder borrows the repository's objects and references (`borrow`). The index is the
-//! repository's own. Git runs under the same kind of bounds as a [`command`](super::command).
+//! A repository may come from a stranger. Git usually runs programs that a repository's
+//! configuration names, such as hooks, filters and diff drivers. Here, Git reads neither this
+//! configuration nor the configurations of the user and the system. Git uses a `.git` folder that
+//! the pump makes. This folder borrows the repository's objects and references (`borrow`). The
+//! index is the repository's own. Git runs under the same kind of bounds as a
+//! [`command`](super::command).
 
 mod borrow;
 mod read;
@@ -36,8 +37,9 @@ use run::{ExitCause, Outcome};
 const NAME: &str = "git";
 /// The author of commits if the settings name none.
 const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
-/// The default number of commits that a `log` shows, and the maximum number.
+/// The default number of commits that a `log` shows.
 const COMMITS: u64 = 20;
+/// The maximum number of commits that a `log` shows.
 const COMMITS_MAX: u64 = 100;
 /// The time limit of a call, as a multiple of the time limit of one run of Git. A commit takes
 /// several runs.
@@ -57,16 +59,16 @@ pub struct Status {}
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Changes {
-    /// The branch, where there is one.
+    /// The branch that is checked out, if there is one.
     #[payload(attribute, example = "main")]
     pub branch: Option<String>,
-    /// The commit, where there is one.
+    /// The commit that is checked out, if there is one.
     #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
     pub commit: Option<String>,
     /// Whether more is changed than is shown.
     #[payload(attribute)]
     pub more: bool,
-    /// Each file that is changed.
+    /// The files that are changed.
     pub change: Vec<Change>,
 }
 
@@ -144,7 +146,7 @@ pub struct Log {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct History {
-    /// Each commit.
+    /// The commits.
     pub commit: Vec<Entry>,
 }
 
@@ -157,7 +159,7 @@ pub struct Entry {
     /// Its author.
     #[payload(attribute, example = "Ada")]
     pub author: String,
-    /// When.
+    /// The time at which the author made it, in ISO 8601.
     #[payload(attribute, example = "2026-02-15T10:00:00+00:00")]
     pub time: String,
     /// The first line of its message.
@@ -184,10 +186,10 @@ pub struct Tree {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct FileTree {
-    /// How many files there are, with those that are too deep to be shown.
+    /// How many files there are, including those that are too deep to be shown.
     #[payload(attribute, example = "2")]
     pub files: u64,
-    /// Whether there are more: Git's answer was cut.
+    /// Whether there are more files, because Git's output was cut.
     #[payload(attribute)]
     pub more: bool,
     /// A line for each file and folder.
@@ -219,7 +221,7 @@ pub struct Committed {
     pub branch: String,
 }
 
-/// Nothing was done.
+/// The request was refused, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Refused {
@@ -231,14 +233,14 @@ pub struct Refused {
     pub text: String,
 }
 
-/// Why nothing was done.
+/// Why a request was refused, or failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
     /// There is no repository, or none that Git can work with here.
     NoRepository,
     /// Nothing is changed.
     Nothing,
-    /// A merge or the like is under way, or there is no branch.
+    /// A merge or a similar operation is in progress, or no branch is checked out.
     Busy,
     /// The request has something that isn't allowed.
     BadRequest,
@@ -254,8 +256,8 @@ pub enum Reason {
 pub struct Settings {
     /// The folder that contains the repository's `.git` folder.
     pub root: Beside,
-    /// The author of commits, as `Name <address>`. The default name is `pumphouse`, and the default
-    /// address `pumphouse@localhost`.
+    /// The author of commits, as `Name <address>`. The default is
+    /// `pumphouse <pumphouse@localhost>`.
     pub author: Option<String>,
     /// The limits of each run of Git.
     #[serde(default)]
@@ -418,7 +420,7 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
 }
 
 impl Repository {
-    /// Begins a call. The time limit counts from here.
+    /// Begins a call. The call's time limit runs from this moment.
     fn begin(&self) -> Begun<'_> {
         let time_us = Duration::from_secs(self.call_seconds()).as_micros();
         let time_us = u64::try_from(time_us).unwrap_or(u64::MAX);
@@ -497,7 +499,7 @@ impl Call<'_> {
         if left_us == 0 {
             return Err(self.late());
         }
-        // The last run gets the remaining time, rounded up to whole seconds.
+        // A run gets at most the remaining time of the call, rounded up to whole seconds.
         bounds.limits.seconds_max = bounds.limits.seconds_max.min(left_us.div_ceil(SECOND_US));
         let outcome = run::run(&bounds, git, all, input.to_owned(), &|_, _| {}).await;
         outcome.map_err(|text| Refused { reason: Reason::Failed, text })
@@ -554,7 +556,8 @@ impl Call<'_> {
     }
 }
 
-/// Checks that a text can name a commit, and isn't an option, a path or a pattern.
+/// Checks that a text is no option, and has only characters that can name a commit. So a path in a
+/// commit, such as `HEAD:file`, and a pattern are refused.
 fn revision(text: &str) -> Result<&str, Refused> {
     let fits = |it: char| it.is_alphanumeric() || "-_./~^@{}+#".contains(it);
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(fits) {

@@ -67,8 +67,8 @@ fn how(letter: char) -> Option<How> {
     }
 }
 
-/// Returns the files that `ls-files -z` lists, in the same form. Repositories inside this one and
-/// an incomplete last name are left out.
+/// Returns the names of files in the output of `ls-files -z`, each followed by a NUL. Repositories
+/// inside this one and an incomplete last name are left out.
 pub(super) fn files(bytes: &[u8]) -> Result<String, Refused> {
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
     let mut all = String::new();
