@@ -1,8 +1,6 @@
 //! Metadata in feeds: the values of `${metadata.…}` in a feed's parameters, and the source of the
 //! type `metadata`, which shows the metadata of another agent.
 
-use std::collections::BTreeMap;
-
 use pumphouse::listener::Described;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
@@ -15,8 +13,8 @@ use super::super::action::variables::{
 use super::super::agent_context::{self, AgentFacts};
 use super::super::feed_contents::source::{Source, UrlPath};
 use super::super::metadata::{Fields, METADATA};
-use super::Handling;
 use super::refresh::FeedId;
+use super::{FreshContents, Handling};
 
 /// The name of a service's parameter that is the path of a URL.
 const PATH: &str = "path";
@@ -29,7 +27,7 @@ impl Handling {
         of: &FeedId,
         called: &Called<'_>,
         source: &Source,
-        fresh: &BTreeMap<String, KnownValue>,
+        fresh: &FreshContents,
     ) -> Result<Value, String> {
         let params = source.params.as_ref().map(|it| it.0.clone());
         let params = params.unwrap_or_else(|| Value::Object(Map::new()));

@@ -106,6 +106,10 @@ struct Handling {
     record: Record,
 }
 
+/// The contents that a handler has got from internal sources or by transforms. The log doesn't have
+/// these contents yet.
+type FreshContents = BTreeMap<FeedId, KnownValue>;
+
 /// The emissions of a handler of `feed`. They are sent in the order of these fields.
 #[derive(Default, IntoEmit)]
 struct Emissions {
@@ -124,9 +128,7 @@ struct Emissions {
 impl Handling {
     async fn handle(mut self) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
-        // Maps the ids of feeds to the contents that this handler has got from internal sources or
-        // by transforms. The log doesn't have these contents yet.
-        let mut fresh: BTreeMap<String, KnownValue> = BTreeMap::new();
+        let mut fresh = FreshContents::new();
         for effect in &*self.refreshes.of(self.message.seq()) {
             match effect {
                 Effect::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
@@ -175,7 +177,7 @@ impl Handling {
     async fn ask(
         &mut self,
         of: &FeedId,
-        fresh: &mut BTreeMap<String, KnownValue>,
+        fresh: &mut FreshContents,
         emissions: &mut Emissions,
     ) -> Result<(), Fault> {
         let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
@@ -195,7 +197,7 @@ impl Handling {
         let text = self.internal(of, internal).await?;
         match text.and_then(|it| self.transformed(of, Content::text(it))) {
             Ok(content) => {
-                fresh.insert(of.id.clone(), call::text(&content.text).into());
+                fresh.insert(of.clone(), call::text(&content.text).into());
                 self.record(of, &content, emissions);
             }
             Err(why) => self.lose(of, &why, None, emissions),
@@ -237,7 +239,7 @@ impl Handling {
                 }
                 Err(why) => emissions.fetched.push(Err(refused(&asked, &why))),
             },
-            None => match self.question(&of, &BTreeMap::new()) {
+            None => match self.question(&of, &FreshContents::new()) {
                 Ok((listener, payload)) => {
                     let key = key(&self.message, &of);
                     emissions.questions.push(Request::new(To(listener, payload)).key(key));
@@ -321,11 +323,7 @@ impl Handling {
 
     /// The listener that is a feed's source, and the payload to send to it. An error says why the
     /// source can't be asked.
-    fn question(
-        &self,
-        of: &FeedId,
-        fresh: &BTreeMap<String, KnownValue>,
-    ) -> Result<(String, Element), String> {
+    fn question(&self, of: &FeedId, fresh: &FreshContents) -> Result<(String, Element), String> {
         let registered = self.refreshes.registry().get(&of.agent, &of.id);
         let (Some(registered), Some(source)) = (registered, self.source(of)) else {
             return Err("it has no source".to_owned());
@@ -349,12 +347,7 @@ impl Handling {
 
     /// The value of a name in a feed's parameters: the result of an action, the agent's metadata,
     /// or the content of another feed.
-    fn value<'a>(
-        &'a self,
-        agent: &str,
-        name: &str,
-        fresh: &'a BTreeMap<String, KnownValue>,
-    ) -> Lookup<'a> {
+    fn value<'a>(&'a self, agent: &str, name: &str, fresh: &'a FreshContents) -> Lookup<'a> {
         let all = &self.capabilities;
         if let Some(value) = self.actions.graph().value(agent, name) {
             return call::lookup(all, &value, Some(RULES));
@@ -362,8 +355,9 @@ impl Handling {
         if let Some(value) = self.own_metadata(agent).filter(|_| name == METADATA) {
             return Lookup::Value(Cow::Owned(value));
         }
+        let feed = FeedId { agent: agent.to_owned(), id: name.to_owned() };
         let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
-        if let Some(value) = fresh.get(name) {
+        if let Some(value) = fresh.get(&feed) {
             Lookup::Value(Cow::Borrowed(value))
         } else if let Some(value) = self.refreshes.value(agent, name)
             && !self.has_transform(agent, name)
@@ -383,13 +377,13 @@ impl Handling {
         &self,
         of: &FeedId,
         answer: Option<&Element>,
-        fresh: &mut BTreeMap<String, KnownValue>,
+        fresh: &mut FreshContents,
         emissions: &mut Emissions,
     ) {
         match self.transformed(of, self.content(answer)) {
             Ok(content) => {
                 if self.has_transform(&of.agent, &of.id) {
-                    fresh.insert(of.id.clone(), call::text(&content.text).into());
+                    fresh.insert(of.clone(), call::text(&content.text).into());
                 }
                 self.record(of, &content, emissions);
             }

@@ -48,7 +48,7 @@ pub(in super::super) struct Refreshes {
 type Referenced = BTreeMap<String, Value>;
 
 /// A feed of an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FeedId {
     pub(super) agent: String,
     pub(super) id: String,

@@ -5,7 +5,9 @@ use std::time::Duration;
 use pumphouse::listeners::agent::words::Response;
 use pumphouse::listeners::feed::{Definition, Source};
 use pumphouse::listeners::metadata::{Field, Fields, Kind};
+use pumphouse::listeners::mind;
 use pumphouse::prelude::*;
+use pumphouse::sim::Disk;
 use serde_json::json;
 
 use super::world::{Broke, Came, World, block};
@@ -100,4 +102,39 @@ fn a_response_that_waits_keeps_the_metadata_of_its_place() {
         <response final=\"false\">$sum ${metadata.topic}</response>\
         <metadata>{\"topic\": \"rain\"}</metadata>";
     check(&[(0, reply), (0, "<response>${metadata.topic}</response>")], &["42 tides", "rain"]);
+}
+
+/// After a stop of the pump, one handling refreshes the feed `now` of the first agent and asks the
+/// source of the second agent's feed `sum`, which refers to its own `now`.
+#[test]
+fn a_feed_refers_to_the_feed_of_its_own_agent() {
+    let world = World::new(&[(100, DONE)]);
+    let world = world.saying(&[(0, Ok("of ada")), (0, Ok("a sum"))]);
+    let source = Source::listener("teller");
+    let now = Definition::on_demand("now", source.clone()).cache_ttl(Duration::from_secs(600));
+    let half_a_minute = Duration::from_secs(30);
+    let sum = Definition::periodic("sum", half_a_minute, source.params(json!({"about": "$now"})));
+    let clock = Definition::periodic("now", half_a_minute, Source::internal("system_clock"));
+    let ada = world.agent(&[now, sum]);
+    let abe = world.agent_named("abe", &[clock]);
+    let (disk, sim) = (Disk::new(&world.sim), &world.sim);
+    let start = || {
+        let agents = (abe.clone().listener(), ada.clone().listener());
+        let all = (world.listeners(), mind(), agents);
+        pumphouse::builder().with(all).with(disk.log()).workers(1).build().unwrap().start_on(sim)
+    };
+    let pump = start();
+    let first = sim.run(pump.tell_element(abe.ask("Go.").unwrap())).unwrap().unwrap();
+    let thread = pump.in_thread(&first.thread);
+    sim.run(thread.tell_element(ada.ask("Go.").unwrap())).unwrap().unwrap();
+    sim.run(sim.sleep(Duration::from_secs(20))).unwrap();
+    sim.crash();
+    sim.run(sim.sleep(Duration::from_secs(20))).unwrap();
+    let again = start();
+    sim.rest().unwrap();
+    drop(again);
+    let asked: Vec<_> = world.asked.lock().unwrap().iter().map(|it| it.0.clone()).collect();
+    assert_eq!(asked[0], None);
+    assert!(asked.len() > 3, "{asked:?}");
+    assert!(asked[1..].iter().all(|it| it.as_deref() == Some("of ada")), "{asked:?}");
 }

@@ -106,6 +106,10 @@ impl World {
     }
 
     pub(super) fn agent(&self, feeds: &[Definition]) -> Agent {
+        self.agent_named("ada", feeds)
+    }
+
+    pub(super) fn agent_named(&self, name: &str, feeds: &[Definition]) -> Agent {
         let (it, sim) = (self.clone(), self.sim.clone());
         let model = Scripted::new(move |prompt: &Prompt, turn| {
             it.seen.lock().unwrap().push(prompt.clone());
@@ -114,7 +118,7 @@ impl World {
         });
         let model = model.sleeping(move |time| sim.sleep(time));
         let peers = ["calculate", "logger", "teller"];
-        let agent = Agent::new("ada", Arc::new(model)).prompt("You are exact.").peers(peers);
+        let agent = Agent::new(name, Arc::new(model)).prompt("You are exact.").peers(peers);
         agent.feeds(Feeds::new(feeds.to_vec()).unwrap())
     }
 
