@@ -1,5 +1,5 @@
-//! The rules by which a log accepts a batch. Every kind of log uses these rules, so all logs accept
-//! the same batches.
+//! The rules by which a log accepts a batch. The log in memory and the log in a file both use these
+//! rules, so they accept the same batches.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,7 @@ pub(super) trait Records {
 }
 
 /// A batch with the digests of its entries. The digests are computed on the OS thread that calls
-/// `append`, so that the writer doesn't have to compute them.
+/// `append`, so that the writer rarely has to compute one.
 pub(super) struct Job {
     pub(super) threads: Vec<NewThread>,
     pub(super) entries: Vec<Arc<Entry>>,
@@ -125,7 +125,7 @@ pub(super) struct Row {
 pub(super) struct Admitted {
     /// How many threads were opened.
     pub(super) opened: usize,
-    /// The entries that were counted in their threads, in the batch's order.
+    /// A row for each entry that was counted in its thread, in the batch's order.
     pub(super) rows: Vec<Row>,
     /// The number of each mark's thread.
     pub(super) marks: Vec<u64>,
@@ -195,7 +195,7 @@ fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origi
 }
 
 /// Checks an entry, counts it in its thread, and finds the targets of its links. If a link has no
-/// target, the caller rolls the entry back.
+/// target, the entry stays counted until the caller rolls it back.
 fn entry(
     ledger: &mut impl Records,
     entry: &mut Arc<Entry>,

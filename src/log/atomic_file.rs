@@ -1,5 +1,5 @@
-//! Writes a file completely or not at all. If writing fails, the unfinished file is removed, and a
-//! file that was to be replaced stays as it was.
+//! Writes a file so that a failed write leaves nothing behind. The unfinished file is removed, and
+//! a file that was to be replaced stays as it was.
 //!
 //! A file that may replace another is written beside its path first. A file that must not replace
 //! another is written at its own path, so a process that is killed may leave an unfinished file
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::log::{Error, SqliteLog};
 
-/// How a file that exists at the path already is treated.
+/// What happens to a file that is at the path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfExists {
     /// An existing file stays as it is.
@@ -24,9 +24,9 @@ pub(crate) enum IfExists {
 /// A file that is being written.
 pub(crate) struct AtomicFile {
     file: BufWriter<File>,
-    /// The unfinished file, which is removed if writing fails.
+    /// The unfinished file, which is removed if writing fails. `None` for a device.
     unfinished: Option<PathBuf>,
-    /// The path that the unfinished file is renamed to. `None` if the file is written at its own
+    /// The path that the unfinished file is renamed to. `None` if the file isn't written beside its
     /// path.
     place: Option<PathBuf>,
 }
@@ -54,9 +54,9 @@ impl AtomicFile {
         Ok(AtomicFile { file, unfinished: Some(path.to_owned()), place: None })
     }
 
-    /// Begins a file that may replace another. The new file is written beside the old one, then
-    /// takes its path and its permissions. A device, such as `/dev/stdout`, is written to directly.
-    /// A link that leads nowhere is refused.
+    /// Begins a file that may replace another. The new file is written beside its path, and moved
+    /// there in the end. It has the permissions of the old file, if there is one. A device, such as
+    /// `/dev/stdout`, is written to directly. A link that leads nowhere is refused.
     pub(crate) fn replacing(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

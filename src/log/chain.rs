@@ -14,8 +14,8 @@ use crate::log::Identity;
 use crate::log::entry::{Draft, Entry, Mark};
 use crate::name::Name;
 
-/// Each kind of hashed text begins with its own prefix, so that no text can be taken for another
-/// kind.
+/// The prefixes of the three kinds of hashed bytes. Since they differ, bytes of one kind can't be
+/// taken for another kind.
 const ENTRY: &[u8] = b"pumphouse entry 1\0";
 const COMMIT: &[u8] = b"pumphouse commit 1\0";
 const GENESIS: &[u8] = b"pumphouse log 1\0";
@@ -24,7 +24,7 @@ const GENESIS: &[u8] = b"pumphouse log 1\0";
 /// Larger bodies are hashed in place.
 const COPIED_BYTES_MAX: usize = 8 * 1024;
 
-/// A commit's number and the hash of the chain up to this commit. Written as text: `1234:hex…`.
+/// A commit's number and the hash of the chain up to this commit. As text: `1234:hex…`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Head {
@@ -354,7 +354,7 @@ impl MarkWriter {
     }
 }
 
-/// Parses the bytes of marks. None if they are malformed.
+/// Parses the bytes of marks. `None` if they are malformed.
 pub(super) fn read_marks(mut bytes: &[u8]) -> Option<Vec<MarkRow>> {
     if bytes.is_empty() {
         return Some(Vec::new());

@@ -291,7 +291,7 @@ fn a_fork_reads_through_its_link(log: &dyn Log) {
         let threads = vec![fork("e", nowhere)];
         assert!(wait(log.append(Batch { threads, ..Batch::default() })).is_err(), "{nowhere}");
     }
-    // An entry that is read through a fork belongs to the source, and so do its marks.
+    // An entry that a fork shares belongs to the source thread. Marks must use its id there.
     let marks = vec![consumed("b/2", "echo")];
     assert!(wait(log.append(Batch { marks, ..Batch::default() })).is_err());
     let linked = Draft { cause: Some(entry("c/1")), ..note("c/5") };

@@ -1,22 +1,23 @@
-//! The durabilities of a log, that is, the failures that an acknowledged append survives, and their
-//! words in a manifest.
+//! A log's durability says which failures an acknowledged append survives. A manifest names it by a
+//! word.
 //!
-//! `sqlite/connect.rs` tells the database how to flush for each durability. For
-//! [`Durability::Normal`], `sqlite/checkpoint.rs` flushes about once a second.
+//! `sqlite/connect.rs` tells SQLite how to sync for each durability. For [`Durability::Normal`],
+//! `sqlite/checkpoint.rs` also syncs about once a second.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The failures that an acknowledged append survives.
+/// Says which failures an acknowledged append survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive, since a manifest has exactly these three.
 pub enum Durability {
     /// An append survives a power cut: the batch is on the disk before any client hears of it.
     #[default]
     Full,
-    /// An append survives when the process is killed. A power cut loses about the last second.
+    /// An append survives the end of the process, even if the process is killed. A power cut may
+    /// lose about the last second.
     Normal,
-    /// An append doesn't survive the process: the log is in memory only.
+    /// An append doesn't survive the end of the process: the log is in memory only.
     Memory,
 }
 

@@ -43,16 +43,14 @@ pub struct Entry {
     /// The number of the key that `meta` and `body` are encrypted with. Deleting that key erases
     /// them.
     pub key: Option<u64>,
-    /// A BLAKE3 hash over the thread's origin and all fields above but the position. `docs/log.md`
-    /// has the layout.
+    /// A BLAKE3 hash over all fields above but the position, and over the thread's parent and fork.
+    /// `docs/log.md` has the layout.
     pub digest: [u8; 32],
 }
 
 /// A draft of an entry: all its fields but the position and the digest.
-///
-/// `id.seq` is the number that the sender believes to be next in the thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-// Exhaustive: the engine fills it, and must not forget a field.
+// Exhaustive, so that the engine has to set every field.
 pub struct Draft {
     /// The entry's thread, and the number that is expected to be next there.
     pub id: EntryId,
@@ -83,7 +81,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A draft without links, receivers or flags.
+    /// A draft with these fields. The other fields are empty.
     #[must_use]
     pub fn new(id: EntryId, at_us: u64, from: Arc<str>, name: Name, body: Bytes) -> Draft {
         Draft {
@@ -103,7 +101,7 @@ impl Draft {
         }
     }
 
-    /// Makes an entry with this digest. Its position is filled in later.
+    /// Makes an entry with this digest. Its position is 0 until the log sets it.
     pub(super) fn seal(self, digest: [u8; 32]) -> Entry {
         Entry {
             position: 0,
@@ -134,16 +132,17 @@ impl Flags {
     pub const NONE: Flags = Flags(0);
     /// The sender is an identity from outside, not a listener.
     pub const FROM_IDENTITY: Flags = Flags(1);
-    /// The addressee is an identity from outside.
+    /// The entry is sent to an identity from outside.
     pub const TO_IDENTITY: Flags = Flags(1 << 1);
     /// The sender waits for an answer, so the receiver must answer.
     pub const ANSWER_WANTED: Flags = Flags(1 << 2);
     /// The message was refused: it is recorded, but was delivered to nobody.
     pub const REFUSED: Flags = Flags(1 << 3);
-    /// A sender from outside named the addressee. Without this flag, the pump found the addressee
-    /// of a push by the payload's name.
+    /// A sender from outside named the receiver. Without this flag, the pump found the receiver of
+    /// a push by the payload's name.
     pub const TO_GIVEN: Flags = Flags(1 << 4);
-    /// A sender from outside named the thread. A push without this flag opened its thread.
+    /// A sender from outside named the thread, or an entry to fork at. A push without this flag
+    /// opened its thread.
     pub const THREAD_GIVEN: Flags = Flags(1 << 5);
     /// The entry closes its thread.
     pub const CLOSES: Flags = Flags(1 << 6);
@@ -162,14 +161,14 @@ impl Flags {
     pub const CHARGES: Flags = Flags(1 << 12);
     /// The sender is an operator.
     pub const FROM_OPERATOR: Flags = Flags(1 << 13);
-    /// The entry is a message that waits for another entry instead of a time, and no push waits for
-    /// this message. Its thread may end while the message still waits.
+    /// The message waits for another entry, not for a time. No push waits for the message, and the
+    /// thread may end before the message is delivered.
     pub const WATCHES: Flags = Flags(1 << 14);
     /// A handler returned or sent the entry as an `Err`, or the entry says that work failed.
     pub const ERROR: Flags = Flags(1 << 15);
-    /// The entry's delivery waits for a time of the wall clock, even if the clock is set meanwhile.
-    /// Without this flag, a delivery waits until an amount of time has passed. `Display` prints no
-    /// word for this flag.
+    /// The delivery waits until the wall clock shows a certain time, even if the clock is set
+    /// meanwhile. Without this flag, a delivery waits until a span of time has passed. `Display`
+    /// prints no word for this flag.
     pub const BY_CLOCK: Flags = Flags(1 << 16);
 
     /// The flags that set the thread's state. An entry has at most one of them.
@@ -256,7 +255,7 @@ impl fmt::Debug for Flags {
 /// The state of a thread. Entries set the state by their flags. The last entry with such a flag
 /// counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// Exhaustive, since code that shows or steers threads must treat each.
+// Exhaustive, since code that shows or steers threads must treat each state.
 pub enum State {
     /// The thread takes messages.
     #[default]
@@ -313,10 +312,10 @@ impl fmt::Display for State {
     }
 }
 
-/// A thread that is to be opened. Its parent and the entry that it is forked at must be in the log
-/// already, or earlier in the same batch.
+/// A thread that is to be opened. Its parent must be in the log already, or earlier in the same
+/// batch. For a fork, the entry that it is forked at must be in the log already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-// Exhaustive: the engine fills it, and must not forget a field.
+// Exhaustive, so that the engine has to set every field.
 pub struct NewThread {
     /// The new thread's id, which no thread has yet.
     pub id: ThreadId,
@@ -327,23 +326,23 @@ pub struct NewThread {
     pub fork: Option<EntryId>,
 }
 
-/// A mark: something that happened to an entry after it was appended.
+/// A note in the log about an entry, such as that a listener has consumed the entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive, since recovery must treat every mark.
 pub enum Mark {
-    /// A handler is about to run, and must not run twice unnoticed. A mark with attempt 0 starts no
-    /// handler: it says that the listener is one of the receivers of an entry that names no
-    /// receiver.
+    /// A handler is about to run, and must not run twice unnoticed. With attempt 0, no handler
+    /// starts. Such a mark belongs to an entry that names no receiver. It says that the listener is
+    /// one of the entry's receivers.
     Started {
         /// The entry that the handler handles.
         entry: EntryId,
         /// The handler's listener.
         listener: Arc<str>,
-        /// The number of the attempt, from 1. With 0, no handler runs yet.
+        /// The number of the attempt, from 1. With 0, no handler starts.
         attempt: u32,
     },
-    /// A listener gets the entry, but not before this time. The three largest times are reserved
-    /// and never come: they mark entries that are parked or wait for another entry.
+    /// A listener gets the entry, but not before this time. The three largest times never come:
+    /// they are for entries that are parked or wait for another entry.
     Waits {
         /// The entry.
         entry: EntryId,
@@ -367,8 +366,8 @@ pub enum Mark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Noted {
-    /// The last position before the commit that has the mark. The mark was appended together with
-    /// the entries after this position, or without any entry.
+    /// The position of the last entry before the mark's commit. Entries of the same commit come
+    /// after this position.
     pub after: u64,
     /// The mark.
     pub mark: Mark,
@@ -377,7 +376,7 @@ pub struct Noted {
 /// A batch, which the log keeps whole or not at all. Its threads come first, then its entries, then
 /// its marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-// Exhaustive: the engine fills it, and must not forget a field.
+// Exhaustive, so that the engine has to set every field.
 pub struct Batch {
     /// Threads to open.
     pub threads: Vec<NewThread>,
@@ -406,9 +405,9 @@ pub struct Receipt {
     pub entries: Vec<Arc<Entry>>,
     /// The head of the commit that has the batch.
     pub head: Head,
-    /// The fixed cost of a commit in microseconds, without the time that its entries take. It is
-    /// mostly the sync, which all entries of the commit share. It is an estimate: the shortest
-    /// duration of recent commits.
+    /// An estimate of a commit's fixed cost in microseconds: the shortest duration of recent
+    /// commits. Most of the cost is the sync, which all entries of a commit share. A log in memory
+    /// says 0.
     pub shared_us: u64,
 }
 
@@ -457,7 +456,8 @@ pub struct ThreadSummary {
 pub struct Open {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// The listeners with a [`Mark::Started`] of the entry, by name. Each has its highest attempt.
+    /// The listeners with a [`Mark::Started`] of the entry, by name. With each is its highest
+    /// attempt.
     pub started: Vec<(Arc<str>, u32)>,
     /// The listeners that have consumed the entry, by name.
     pub consumed: Vec<Arc<str>>,

@@ -1,4 +1,4 @@
-//! A log in memory. It follows every rule of a log, but doesn't survive the process.
+//! A log in memory. It follows every rule of a log, but doesn't survive the end of the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,8 +41,8 @@ impl MemoryLog {
         self.state().append(job)
     }
 
-    /// Locks the contents. A lock that a panic poisoned is used all the same, because no code here
-    /// panics half-way through a change.
+    /// Locks the contents. A lock that a panic poisoned is still used, since no code here panics in
+    /// the middle of a change.
     fn state(&self) -> MutexGuard<'_, Contents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! The log, the only durable memory of a pump. A log has threads of entries. Entries are appended
-//! and never changed.
+//! The log: threads of entries, which are appended and never changed. A pump has no other durable
+//! memory.
 //!
 //! The log doesn't parse XML: to it, a payload is a name and bytes. [`SqliteLog`] keeps a log in a
 //! file, [`MemoryLog`] in memory.
@@ -41,7 +41,7 @@ pub use verify::{Finding, Report, Wrong};
 /// A future with a log's answer, which may be an error.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A place where entries are kept. Every implementation passes the same suite of tests.
+/// A place where entries are kept. All logs of this crate pass the same tests.
 pub trait Log: Send + Sync + 'static {
     /// The identity of the log.
     fn identity(&self) -> Identity;
@@ -51,13 +51,13 @@ pub trait Log: Send + Sync + 'static {
 
     /// Appends a batch, whole or not at all.
     ///
-    /// The batch's place in the log's order is decided when this function is called, not when the
-    /// future is polled. The future is ready once the batch is kept. A caller that drops the future
-    /// early doesn't learn whether the batch was kept.
+    /// The log keeps batches in the order of the calls of this function, even if their futures are
+    /// polled in another order. The future is ready once the batch is kept or refused. A caller
+    /// that drops the future early doesn't learn whether the batch was kept.
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
     /// Appends a batch ahead of the batches that [`append`](Log::append) has queued. This is the
-    /// priority lane: its batches overtake bulk writers, and keep their order among themselves.
+    /// priority lane: its batches overtake bulk writers. Batches of this lane keep their order.
     ///
     /// A log without a queue treats both kinds of append alike.
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt>;
@@ -117,8 +117,8 @@ pub trait Log: Send + Sync + 'static {
     /// The first `limit` entries of all threads after a position.
     fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>>;
 
-    /// The first `limit` threads after `after`, or from the first thread on, in the order in which
-    /// they were opened. If `after` is unknown, this is an error.
+    /// The first `limit` threads after `after`, in the order in which they were opened. `None`
+    /// begins with the first thread. An unknown `after` is an error.
     fn threads<'a>(
         &'a self,
         after: Option<&'a ThreadId>,
@@ -132,19 +132,20 @@ pub trait Log: Send + Sync + 'static {
     /// them to their threads again.
     fn open_entries(&self) -> Boxed<'_, Vec<Open>>;
 
-    /// The head of the last commit. With a copy of the head that is kept elsewhere,
-    /// [`verify`](Log::verify) can prove that nothing up to this commit was changed since.
+    /// The head of the last commit. Keep a copy of it elsewhere: with the copy,
+    /// [`verify`](Log::verify) finds later changes of everything up to this commit.
     fn head(&self) -> Boxed<'_, Head>;
 
-    /// Recomputes every digest and the chain, and checks every link. Also checks that `expect`, if
-    /// it is given, is the head of one of the commits.
+    /// Recomputes every digest and the chain. If `expect` is given, also checks that it is the head
+    /// of one of the commits. [`SqliteLog`] also checks links, marks and the file.
     fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report>;
 
-    /// Closes the log: finishes the appends that were called before, then refuses further ones.
+    /// Closes the log. Earlier appends are still written, unless the disk is full or another
+    /// program has locked the file. Later appends are refused.
     fn close(&self) -> Boxed<'_, ()>;
 }
 
-/// The identity of a log, which says which log it is.
+/// The fixed values of a log, which tell it from every other log.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -180,7 +181,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A UUID of version 7, from our own clock and random numbers.
+/// A UUID of version 7, made from the time and the random numbers of `crate::clock`.
 fn fresh_uuid() -> Uuid {
     let millis = crate::clock::wall_us() / 1_000;
     uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
@@ -225,11 +226,11 @@ pub enum Error {
         /// A description of the damage.
         why: Arc<str>,
     },
-    /// The disk is full. An append waits for room. It returns this error only if the log is closed
-    /// before the disk has room.
+    /// The disk is full. An append returns this error only if the log is closed while the append
+    /// waits for room.
     Full,
     /// The batch contradicts itself or the log, or one of its values is too large. The log kept
-    /// nothing of the batch.
+    /// nothing of the batch. [`SqliteLog::open`] returns this error for [`Durability::Memory`].
     Invalid(Arc<str>),
     /// The operating system refused an operation, or a path can't be used.
     Io(Arc<str>),
@@ -252,8 +253,8 @@ pub enum Error {
         /// The file's path.
         path: PathBuf,
     },
-    /// The log takes no appends until it is opened again: a write failed, so that it is unknown
-    /// what the disk has, or one of the log's files was removed, renamed or replaced.
+    /// The log takes no appends until it is opened again. The text says why: for example, a write
+    /// failed, or one of the log's files was removed, renamed or replaced.
     Poisoned(Arc<str>),
     /// The log was opened for reading only.
     ReadOnly,

@@ -1,5 +1,5 @@
 //! Finds the open entries: those that some receiver hasn't consumed yet. A log passes its entries
-//! and marks to [`OpenEntries`] in their order.
+//! and marks to [`OpenEntries`] in the order of their commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct EntryNumbers {
     pub(super) receivers: u32,
 }
 
-/// An entry that isn't consumed yet, with the contents of its marks.
+/// An entry that some receiver hasn't consumed yet, with the contents of its marks.
 pub(super) struct OpenEntry {
     pub(super) position: u64,
     receivers: u32,
@@ -32,7 +32,7 @@ pub(super) struct OpenEntry {
 }
 
 impl OpenEntry {
-    /// Makes the record that the log returns, which includes the entry itself.
+    /// Makes the record that `Log::open_entries` returns. `entry` is the entry itself.
     pub(super) fn of(self, entry: Arc<Entry>) -> Open {
         let started = self.started.into_iter().collect();
         let consumed = self.consumed.into_iter().collect();

@@ -28,7 +28,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Reads all entries, including those that are appended before the last page is read.
+    /// Begins with the first entry. Entries that are appended during the reading are read, too.
     #[must_use]
     pub fn of(log: &'a dyn Log, thread: &'a ThreadId) -> Pages<'a> {
         Pages { log, thread, after: 0, upto: u64::MAX }
@@ -46,7 +46,7 @@ impl<'a> Pages<'a> {
         Pages { upto, ..self }
     }
 
-    /// The next page, which has at least one entry. None if there are no more entries.
+    /// The next page, which has at least one entry. `None` if there are no more entries.
     ///
     /// # Errors
     /// If there is no such thread, or if the log can't be read.
@@ -74,7 +74,7 @@ impl<'a> ThreadPages<'a> {
         ThreadPages { log, after: None }
     }
 
-    /// The next page, which has at least one thread. None if there are no more threads.
+    /// The next page, which has at least one thread. `None` if there are no more threads.
     ///
     /// # Errors
     /// If the log can't be read.

@@ -19,7 +19,7 @@ pub struct Report {
     /// The head of the last commit. Keep a copy elsewhere, and pass it as `expect` to a later
     /// verification.
     pub head: Head,
-    /// How many commits there are.
+    /// How many commits were read, not counting commit 0.
     pub commits: u64,
     /// How many entries were read.
     pub entries: u64,
@@ -77,8 +77,8 @@ pub enum Wrong {
     Head,
     /// The row with the log's identity, or commit 0, was changed after the log was made.
     Identity,
-    /// A link leads to nothing, or to a later entry or thread. Also: the text that an entry shares
-    /// with an earlier entry is missing.
+    /// A link (a cause, a reply, a parent or a fork) leads to nothing, or to a later entry or
+    /// thread. Or the text that an entry shares with an earlier entry is missing.
     Link,
     /// A mark can't be read, or is for an entry that isn't there.
     Mark,
@@ -87,7 +87,7 @@ pub enum Wrong {
     /// A table, an index, a view or a protecting trigger was changed or is missing, or the database
     /// has a trigger that isn't the log's.
     Schema,
-    /// A row is missing, or a row's number isn't the next number.
+    /// A row is missing or out of order.
     Sequence,
     /// A row belongs to no commit, or shared text belongs to no entry.
     Unchained,
@@ -129,8 +129,8 @@ impl Verifier {
         verifier
     }
 
-    /// Checks the other fields of commit 0: it covers no entry, thread or mark, and its writer is
-    /// the log's maker.
+    /// Checks the other fields of commit 0. It must cover no entry, thread or mark, and its writer
+    /// must be one that may have made the log.
     fn begins_with(&mut self, identity: &Identity, row: &CommitRow) {
         let Commit { writer, last_position, last_thread, .. } = row.commit;
         if (last_position, last_thread) != (0, 0) || !row.marks.is_empty() {
@@ -237,7 +237,7 @@ impl Verifier {
         }
     }
 
-    /// Finishes the commit, and checks the hash of its chain.
+    /// Finishes the commit, and checks its chain hash.
     pub(super) fn end(&mut self) {
         let Some((row, link)) = self.at.take() else { return };
         let Commit { number, last_position, last_thread, .. } = row.commit;
@@ -260,7 +260,7 @@ impl Verifier {
         self.compare();
     }
 
-    /// The commit that is being verified.
+    /// The number of the commit that is being verified.
     pub(super) fn commit(&self) -> Option<u64> {
         self.at.as_ref().map(|(row, _)| row.commit.number)
     }
@@ -292,7 +292,8 @@ impl Verifier {
         self.next_position = position + 1;
     }
 
-    /// Notes that the expected head was found, so that it isn't reported as missing.
+    /// If the head is the expected one, notes that it was found. Otherwise [`Verifier::finish`]
+    /// would report it as missing.
     fn compare(&mut self) {
         if self.expect == Some(self.head) {
             self.expect = None;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-/// Approximate tokens of an image. Anthropic divides width times height by 750, and scales an image
-/// down to about 1,600 tokens ("Vision" in its documentation). The tiles of OpenAI and Google have
-/// fewer tokens.
+/// Approximate tokens of an image. Anthropic counts width times height divided by 750, after
+/// scaling large images down to about 1,600 tokens ("Vision" in its documentation). OpenAI and
+/// Google cut images into tiles, which have fewer tokens each.
 const IMAGE_TOKENS: u64 = 1_600;
 /// Approximate tokens of a document's page. Anthropic names 1,500 to 3,000 ("PDF support" in its
 /// documentation).
@@ -66,8 +66,8 @@ impl Attached {
     }
 }
 
-/// Whether a media type is in a list of accepted types. In the list, `image/*` stands for every
-/// image. Case is ignored.
+/// Whether a media type is in a list of accepted types. In the list, `image/*` stands for all types
+/// that begin with `image/`. Case is ignored.
 ///
 /// ```
 /// use pumphouse::model::takes;
@@ -88,7 +88,7 @@ pub fn takes(types: &[String], media_type: &str) -> bool {
     is_media_range(media_type) && types.iter().any(wanted)
 }
 
-/// Whether a text is a media type without parameters, or a range of them, such as `image/*`.
+/// Whether a text is a media type without parameters, or a range of media types, such as `image/*`.
 ///
 /// ```
 /// use pumphouse::model::is_media_range;

@@ -22,7 +22,7 @@ pub struct Error {
     pub retry: bool,
     /// The name of the model that failed, if a [router](crate::model::Router) asked it.
     pub model: Option<Box<str>>,
-    /// The failed attempts before this one, the oldest first.
+    /// The turn's other failed attempts, the oldest first.
     pub tried: Vec<Error>,
 }
 

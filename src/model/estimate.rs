@@ -13,7 +13,7 @@ pub const TOKEN_BYTES: u64 = 4;
 const MESSAGE_TOKENS: u64 = 4;
 /// The largest file that is read as a tokenizer, in bytes.
 pub const TOKENIZER_BYTES_MAX: u64 = 64 << 20;
-/// How many counts a tokenizer caches.
+/// The most counts that a tokenizer caches.
 const REMEMBERED_MAX: usize = 16_384;
 
 /// Estimates the tokens of a text from its length in bytes.
@@ -53,9 +53,9 @@ fn signed_bytes(it: &PromptMessage) -> u64 {
 }
 
 impl dyn Model + '_ {
-    /// Estimates the tokens of a prompt: by the model's tokenizer, or else as a quarter of its
-    /// bytes. Signed parts count by their bytes with a tokenizer, too: they are mostly encrypted.
-    /// An image or a document counts by [`Attached::tokens`].
+    /// Estimates the tokens of a prompt: by the model's tokenizer, or else as a quarter of the
+    /// prompt's bytes. Signed parts always count as a quarter of their bytes, because they are
+    /// mostly encrypted. An image or a document counts by [`Attached::tokens`].
     #[must_use]
     pub fn prompt_tokens(&self, prompt: &Prompt) -> u64 {
         let Some(system) = self.tokens(&prompt.system) else {
@@ -90,8 +90,8 @@ impl dyn Model + '_ {
     }
 }
 
-/// A model's tokenizer, from the `tokenizer.json` that the model is published with, in the format
-/// of Hugging Face's tokenizers.
+/// A model's tokenizer, read from the model's `tokenizer.json` in the format of Hugging Face's
+/// tokenizers.
 pub struct Tokenizer {
     tokenizer: tokenizers::Tokenizer,
     /// Maps the digest of a text to the text's number of tokens. The cache serves later prompts,
@@ -99,7 +99,7 @@ pub struct Tokenizer {
     known: Mutex<HashMap<blake3::Hash, u64>>,
 }
 
-/// Why a file is no tokenizer.
+/// The error of a file that can't be read as a tokenizer.
 #[derive(Debug)]
 pub struct NoTokenizer {
     text: String,

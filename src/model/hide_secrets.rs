@@ -6,8 +6,8 @@ use std::mem::{discriminant, take};
 use super::secret::Secret;
 use super::{Call, Piece};
 
-/// Hides secrets in the pieces of one reply. The end of a text that may be the beginning of a
-/// secret is held back until the next piece.
+/// Hides secrets in the pieces of one reply. If the end of a text may be the beginning of a secret,
+/// this end is held back until the next piece.
 pub(super) struct Veil {
     secrets: Vec<Secret>,
     /// The piece that is held back. Its whole text may be the beginning of a secret.
@@ -19,7 +19,7 @@ impl Veil {
         Veil { secrets: secrets.collect(), held: None }
     }
 
-    /// Takes the next piece, and adds to `shown` the text that can be shown by now.
+    /// Takes the next piece, and adds to `shown` the pieces that can be shown now.
     pub(super) fn pass(&mut self, mut piece: Piece, shown: &mut VecDeque<Piece>) {
         let before = self.held.take();
         if let Piece::Call(call) | Piece::ServerCall(call) = &mut piece {

@@ -75,14 +75,14 @@ pub use wire::{Effort, NoEffort, NoWire, Wire};
 /// A future of a model's answer, or of its error.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A language model. Every implementation passes the suite of `tests/it/model/conformance.rs`.
+/// A language model. The tests in `tests/it/model/conformance.rs` check what implementations share.
 pub trait Model: Debug + Send + Sync {
     /// Starts a turn. The future completes when the first piece of the reply has come. Until then,
-    /// a model may retry by itself. In that case, the reply begins with a [`Piece::Tried`] for each
+    /// a model may retry by itself. If it did, the reply begins with a [`Piece::Tried`] for each
     /// failed attempt. Dropping the future ends the request.
     ///
     /// # Errors
-    /// The error of the last attempt, with the errors of the earlier ones in it.
+    /// The error of one attempt, usually the last. [`Error::tried`] has the errors of the others.
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
 
     /// Starts a turn with a single attempt, even if [`turn`](Model::turn) would retry. Routers use
@@ -100,7 +100,7 @@ pub trait Model: Debug + Send + Sync {
     }
 
     /// How many tokens a text has, if the model has a tokenizer. See [`prompt_tokens`](estimate)
-    /// for an estimate without one.
+    /// for an estimate without a tokenizer.
     fn tokens(&self, text: &str) -> Option<u64> {
         let _ = text;
         None
@@ -143,9 +143,9 @@ pub trait Model: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether the model always answers the same prompt with the same words. If it does, a turn
-    /// that a stop of the pump cut off is resumed. If it doesn't, that turn ends with the part of
-    /// the reply that was recorded.
+    /// Whether the model always answers the same prompt with the same words. This decides how an
+    /// agent ends a turn in which the pump stopped. If true, the agent asks the model again. If
+    /// false, the turn ends with the recorded part of the reply.
     fn is_repeatable(&self) -> bool {
         false
     }

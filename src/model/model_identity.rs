@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub struct Details {
     /// The name of the [wire](super::Wire), or of a [provider](super::Provider) without a wire.
-    /// `scripted` for scripts, `router` for routers, and `program` for models of a program's own.
+    /// It is `scripted` for scripts, `router` for routers, and `program` for all other models.
     pub wire: Cow<'static, str>,
     /// The model's name at its server, the name of its script, or else its description.
     pub model: String,

@@ -129,8 +129,8 @@ impl fmt::Debug for Play {
     }
 }
 
-/// Cuts a text into pieces of at most `characters`. Other pieces stay whole. If `characters` is 0,
-/// texts stay whole, too.
+/// Cuts a piece's text into pieces of at most `characters` characters. Pieces without a text stay
+/// whole. If `characters` is 0, all pieces stay whole.
 fn cut(piece: Piece, characters: usize) -> Vec<Piece> {
     let cut = |text: String, make: fn(String) -> Piece| {
         let all: Vec<char> = text.chars().collect();

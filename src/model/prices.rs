@@ -231,13 +231,13 @@ impl Row {
     }
 }
 
-/// Whether a name fits a pattern, in which `*` matches any text and `#` a digit. Each `*` matches
-/// as little as it can, and more only where the rest doesn't fit.
+/// Whether a name fits a pattern, in which `*` matches any text and `#` a digit. If a byte doesn't
+/// fit, the loop goes back, and lets the last `*` match one byte more.
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut in_name) = (0, 0);
-    // The index after the `*` that the loop reached last, and the end of the text in the name that
-    // this `*` matches.
+    // For the last `*` that the loop reached: the index after it in `pattern`, and the index in
+    // `name` at which its match ends.
     let mut star = None;
     while in_name < name.len() {
         match pattern.get(at) {
@@ -257,7 +257,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|it| *it == b'*')
 }
 
-/// Why a text is no table of prices.
+/// The error of a text or a file that can't be read as a table of prices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoPrices(String);
 

@@ -22,9 +22,9 @@ pub struct Prompt {
     pub tools: Vec<Tool>,
     /// The format of the answer, if the answer is to be JSON. Native calls don't follow the format.
     pub format: Option<Format>,
-    /// Whether the model is to call no tool in this turn. Most wires still offer the tools, because
-    /// the messages may hold earlier calls, and because providers cache prompts by their beginning.
-    /// The digest leaves this flag out.
+    /// Whether the model is to call no tool in this turn. Most wires still offer the tools: the
+    /// messages may hold earlier calls, and providers cache prompts by their beginning. The digest
+    /// leaves this flag out.
     pub without_calls: bool,
     /// The most tokens of the reply. None for the model's own bound.
     pub max_tokens: Option<u32>,
@@ -46,8 +46,8 @@ pub struct Prompt {
     /// The agent that asks, if there is one. [`Bounded`](crate::model::Bounded) models serve agents
     /// round robin. The agent isn't sent to providers, and the digest leaves it out.
     pub agent: Option<Arc<str>>,
-    /// The conversation that the prompt belongs to, as watchers of provider events see it. The
-    /// conversation isn't sent to providers, and the digest leaves it out.
+    /// The conversation that the prompt belongs to. [Provider events](crate::model::ProviderEvent)
+    /// name it. The conversation isn't sent to providers, and the digest leaves it out.
     pub conversation: Option<Arc<str>>,
 }
 
@@ -165,13 +165,13 @@ impl Prompt {
         Prompt { system: system.into(), ..Prompt::default() }
     }
 
-    /// Adds a message to the model.
+    /// Adds a message with [`Role::User`].
     #[must_use]
     pub fn user(self, text: impl Into<String>) -> Prompt {
         self.said(Role::User, text)
     }
 
-    /// Adds a message of the model.
+    /// Adds a message with [`Role::Assistant`].
     #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Prompt {
         self.said(Role::Assistant, text)
@@ -192,8 +192,9 @@ impl Prompt {
         if self.turn > 0 { self.turn } else { had() + 1 }
     }
 
-    /// The last message's text as later prompts repeat it, and the late text after it, which only
-    /// this prompt has. None if there is no late text, or if the last message isn't the user's.
+    /// The last message's text in two parts: the part that later prompts repeat, and the late text,
+    /// which only this prompt has. None if there is no late text, or if the last message isn't the
+    /// user's.
     pub(crate) fn late(&self) -> Option<(&str, &str)> {
         let last = self.messages.last().filter(|it| it.role == Role::User)?;
         let at = last.text.len().checked_sub(self.late_bytes)?;
@@ -237,10 +238,10 @@ impl Prompt {
     /// Identifies the prompt: BLAKE3 over the parts that a provider is sent, except `without_calls`
     /// and `late_bytes`.
     ///
-    /// Each text follows its length in bytes, and the lists of messages, tools and stop texts
-    /// follow their number of items. The optional numbers follow a byte 1, or are a byte 0 alone.
-    /// Other optional parts follow a tag, and add nothing where they are absent. Numbers are 8
-    /// bytes, little-endian.
+    /// The hash takes the length of each text in bytes before the text, and the number of items
+    /// before a list of messages, calls, tools or stop texts. An optional number is a byte 1 and
+    /// the number, or a byte 0 alone. Other optional parts come after a tag; an absent part adds
+    /// nothing. Numbers are 8 bytes, little-endian.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut hash = Hash(blake3::Hasher::new());
@@ -250,8 +251,8 @@ impl Prompt {
         for PromptMessage { role, text, calls, of, signed, attached } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
-            // A message without calls, `of` and signed parts has the digest that it had before
-            // there were such fields.
+            // An absent part adds nothing, so that prompts without it keep the digest that they had
+            // before the field existed.
             if !calls.is_empty() {
                 hash.text("calls");
                 hash.number(calls.len() as u64);
@@ -298,11 +299,13 @@ impl Prompt {
     }
 }
 
-/// The tags around the result of an action or a thread in a prompt. Their content is text.
+/// The tags around the result of an action or a thread in a prompt. The text between the tags may
+/// be no XML.
 const RESULTS: [(&str, &str); 2] =
     [("<action-result ", "</action-result>"), ("<thread-result ", "</thread-result>")];
 
-/// Adds the texts of elements, or the text itself if it isn't elements.
+/// Adds the texts of the elements in `said`. If `said` isn't XML, adds `said` itself, on one line
+/// and without the tags of a result.
 fn words(said: &str, to: &mut Vec<String>) {
     let elements = said.starts_with('<').then(|| format!("<all>{said}</all>"));
     if let Some(all) = elements.and_then(|it| xml::read(it, Profile::Wire, &XmlLimits::INSIDE).ok())

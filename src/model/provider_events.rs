@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-/// The most bytes of events that wait for one watcher.
+/// The most bytes of events that wait in one queue.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// An event of a provider's stream, as the provider sent it. For a reply that isn't streamed, the
-/// event is the whole reply. Keys and the values of headers are hidden in it.
+/// event is the whole reply. Keys and the values of headers are hidden in the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderEvent {
@@ -21,8 +21,8 @@ pub struct ProviderEvent {
     pub data: Arc<str>,
 }
 
-/// Takes the events of providers from models, and gives them to sinks. All clones share their
-/// watchers.
+/// Takes the events of providers from models, and queues them for [sinks](crate::sink). All clones
+/// share their queues.
 ///
 /// ```
 /// use pumphouse::model::{ProviderEvents, Remote, Wire};
@@ -36,7 +36,7 @@ pub struct ProviderEvent {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Without a watcher, no event is kept.
+/// If no sink watches, no event is kept.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderEvents(Arc<Mutex<Vec<Weak<EventQueue>>>>);
 
@@ -69,7 +69,7 @@ impl ProviderEvents {
     }
 }
 
-/// The events that wait for one watcher. If there are too many, the oldest are dropped.
+/// The events that wait for one sink. If there are too many, the oldest are dropped.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     state: Mutex<Queued>,

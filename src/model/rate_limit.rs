@@ -1,4 +1,4 @@
-//! Limits the requests and tokens of a model: how many at once, and how many in a minute.
+//! Limits a model's replies at once, and its requests and tokens in a minute.
 
 mod bucket;
 
@@ -12,7 +12,7 @@ use self::bucket::Bucket;
 use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry_pause};
 use crate::clock;
 
-/// The fewest tokens that a request counts as, before its provider has counted them.
+/// The fewest tokens that a request counts as until the provider has counted its tokens.
 const TOKENS_MIN: u64 = 100;
 
 /// A model with limits. A turn beyond the limits waits until they allow it. Agents with waiting
@@ -80,7 +80,7 @@ impl Bounded {
 
     /// Limits the tokens in a minute, of prompts and replies together, by a token bucket as for
     /// requests. 0 counts as 1. Until the provider has counted, a request counts as the estimated
-    /// tokens of its prompt, and as at least 100.
+    /// tokens of its prompt, but as at least 100.
     #[must_use]
     pub fn tokens_per_minute(self, most: u64) -> Bounded {
         self.gate.state().tokens = Some(Bucket::full(most, clock::now_us()));
@@ -292,7 +292,7 @@ impl State {
 }
 
 impl Gate {
-    /// A poisoned lock is ignored: no code under the lock panics halfway.
+    /// Locks `state`. Poisoning is ignored, because no code that holds the lock panics halfway.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -308,7 +308,7 @@ impl Gate {
             let next = self.state().next(clock::now_us());
             match next {
                 Ok(Ticket { tokens, sender, .. }) => {
-                    // If the turn is gone, `send` returns the permit, and dropping that frees it.
+                    // If the turn is gone, `send` returns the permit, which is dropped here.
                     drop(sender.send(Permit { gate: self.clone(), tokens }));
                 }
                 Err(wait) => return wait,
@@ -330,13 +330,13 @@ impl Drop for AdmitOnDrop<'_> {
 #[derive(Debug)]
 struct Permit {
     gate: Arc<Gate>,
-    /// The tokens that the reply has counted as so far.
+    /// The tokens that were taken from the bucket for this reply so far.
     tokens: u64,
 }
 
 impl Permit {
-    /// Takes the provider's count of tokens. Tokens beyond the tokens counted so far are charged.
-    /// If the provider counts fewer, nothing is given back.
+    /// Corrects the tokens of the reply to the provider's count, if that is higher. A lower count
+    /// gives nothing back to the bucket.
     fn used(&mut self, tokens: u64) {
         let more = tokens.saturating_sub(self.tokens);
         self.tokens += more;

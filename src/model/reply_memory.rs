@@ -31,7 +31,7 @@ impl Default for Part {
 impl Part {
     /// Records the reply's length so far, and returns whether the reply may be that long.
     ///
-    /// A reply may be as long as the room that is left, with its own bytes counted as taken. So one
+    /// A reply may be as long as `max` minus the bytes of all replies, its own included. So one
     /// reply alone may reach half of `max`, and each of `n` equal replies may reach an (n+1)-th of
     /// `max`. Some room always remains for the next reply.
     pub(crate) fn grow_to(&mut self, bytes: usize, max: usize) -> bool {

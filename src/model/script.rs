@@ -58,8 +58,8 @@ impl Script {
         }
     }
 
-    /// Adds a piece. A `Usage` or a `Stop` replaces an earlier one, and comes at the end of the
-    /// reply in whatever order it is added.
+    /// Adds a piece. A `Usage` or a `Stop` replaces an earlier one, and always comes at the end of
+    /// the reply.
     #[must_use]
     pub fn then(mut self, piece: Piece) -> Script {
         match piece {

@@ -30,7 +30,7 @@ pub use file::NoScript;
 /// ```
 ///
 /// The reply of a list or a file depends on the prompt alone, so it is the same after a restart.
-/// The reply of a function should depend on nothing else, either.
+/// The reply of a function should depend on the prompt alone, too.
 #[derive(Clone)]
 pub struct Scripted {
     answer: Arc<Answer>,
@@ -116,7 +116,7 @@ impl Scripted {
         Ok(parsed.named(name.display().to_string()))
     }
 
-    /// Replaces tokio's clock for pauses, for example by a simulator's.
+    /// Pauses by this function instead of tokio's clock, for example in a simulator.
     #[must_use]
     pub fn sleeping<F: Future<Output = ()> + Send + 'static>(
         self,
@@ -165,7 +165,7 @@ impl Scripted {
     }
 }
 
-/// The reply of a turn, counted from 1.
+/// The reply of a turn. `turn` counts from 1.
 fn nth<T>(replies: &[T], turn: u64, repeat: Repeat) -> Result<&T, Error> {
     let count = replies.len() as u64;
     let at = turn.saturating_sub(1);

@@ -17,8 +17,8 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The credential in a header's value, without the scheme before it, such as `Bearer`. None
-    /// without a scheme. A server may quote the credential alone.
+    /// The credential in a header's value, without the scheme before it, such as `Bearer`. None if
+    /// the value has no scheme. A server may quote the credential alone.
     pub(super) fn behind_scheme(&self) -> Option<Secret> {
         let (_, credential) = self.0.trim().split_once(' ')?;
         Some(Secret::new(credential.trim()))
@@ -116,8 +116,8 @@ fn ends_an_escape(it: char) -> bool {
     !it.is_ascii_alphanumeric() && it != '#'
 }
 
-/// The character that an escape of JSON stands for, and the escape's bytes after the backslash. A
-/// letter other than `u` counts as itself, even in `\n`.
+/// The character that an escape of JSON stands for, and the number of the escape's bytes after the
+/// backslash. A letter other than `u` counts as itself, even in `\n`.
 fn of_json(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     if first != 'u' {
@@ -127,7 +127,8 @@ fn of_json(text: &str) -> Option<(char, usize)> {
     Some((char::from_u32(code)?, 5))
 }
 
-/// The character that an escape of XML stands for, and the escape's bytes after the `&`.
+/// The character that an escape of XML stands for, and the number of the escape's bytes after the
+/// `&`.
 fn of_xml(text: &str) -> Option<(char, usize)> {
     let (name, _) = text.split_at_checked(text.find(';')?)?;
     let said = match name {

@@ -1,4 +1,4 @@
-//! Server-sent events: bytes in any chunks, events out.
+//! Decodes server-sent events from bytes, however the bytes are chunked.
 //!
 //! The format is that of the WHATWG standard, as the crate `sse-stream` reads it. There are three
 //! differences:
@@ -125,7 +125,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Returns the event in which the stream ended, without the blank line that would complete it.
+    /// Returns the event that had begun when the stream ended. The blank line after it is missing.
     /// The standard drops such an event. Only the caller can tell whether the event is complete.
     pub fn end(&mut self) -> Option<Event> {
         self.read(b"\n\n").ok().flatten()

@@ -7,7 +7,7 @@
 //! write-ahead log grows by all commits that are written meanwhile.
 //!
 //! The copy is made under another name, synced and verified, and only then moved to its path. So
-//! the file at that path is a complete log at any time.
+//! that path never has an unfinished copy.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -33,7 +33,7 @@ const PAGES_AT_ONCE: i32 = 1_024;
 /// The wait before a step is retried because another connection blocked it.
 const BUSY_WAIT: Duration = Duration::from_millis(10);
 
-/// How a file that exists at the copy's path already is treated.
+/// What happens to a file that is at the copy's path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive, since a file can only stay or be replaced.
 pub enum Existing {
@@ -223,8 +223,8 @@ impl Work {
     /// Marks the copy as a database without a write-ahead log, so that readers make no files beside
     /// it. Then syncs the copy.
     fn settle(&self) -> Result<(), Error> {
-        /// The offset of two bytes in SQLite's header: the versions of the format for writing and
-        /// reading. Both are 2 with a write-ahead log, and 1 without one.
+        /// The offset of two bytes in SQLite's header: the file format's write version and read
+        /// version. Both are 2 with a write-ahead log, and 1 without one.
         const VERSIONS: u64 = 18;
         let settle = || {
             let mut file = File::options().write(true).open(&self.half)?;

@@ -56,7 +56,7 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     Ok(Tip { head, position: tip_position, thread: tip_thread, name })
 }
 
-/// Verifies the whole file. The report lists the damage as findings. If a page couldn't be read,
+/// Verifies the whole file. The report lists the damage as findings. If a finding is about a page,
 /// the whole file is verified once more.
 pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
     let report = look(reader, expect)?;
@@ -99,7 +99,7 @@ fn broken(verifier: &mut Verifier, error: Error) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the pages, the tables and their triggers.
+/// Checks the file's pages and its schema.
 fn file(reader: &Reader, verifier: &mut Verifier) -> Result<(), Error> {
     for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
         verifier.wrong(Wrong::Schema, None, None, format!("{kind} {name} {what}"));
@@ -156,7 +156,7 @@ fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Er
     Ok(any)
 }
 
-/// Runs `work` in one read transaction. Otherwise, each query would take its own locks.
+/// Runs `work` in one read transaction. Without it, each query would take locks of its own.
 pub(super) fn at_once<T>(
     reader: &mut Reader,
     work: impl FnOnce(&mut Reader) -> Result<T, Error>,
@@ -317,7 +317,7 @@ fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
     Some(EntryId { thread, seq })
 }
 
-/// Finds rows beyond the last commit.
+/// Finds rows that no commit covers.
 fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let (position, thread) = verifier.covered();
     let head = verifier.head().number;
@@ -338,7 +338,7 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
             "there is not one row that says which log this is, or a commit before it".to_owned();
         verifier.wrong(Wrong::Identity, None, None, what);
     }
-    // If a writer has appended commits meanwhile, those commits cover these rows.
+    // If a writer has appended commits meanwhile, those commits cover the counted rows.
     if last.unwrap_or(0).cast_unsigned() != head {
         return Ok(());
     }

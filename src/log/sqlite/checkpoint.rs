@@ -41,14 +41,14 @@ const PART_OF_ROOM: u64 = 4;
 pub(super) const MEASURE_PAGES: i64 = 256;
 /// How often the checkpointer thread checks that the log's files are still there.
 const LOOK_WAIT: Duration = Duration::from_millis(400);
-/// When at most this many pages are left to copy and the database file is settled (see
-/// [`Settling`]), the writer copies them itself. SQLite starts the write-ahead log from its
+/// If at most this many pages are left to copy, the writer itself copies them, provided that the
+/// database file is settled (see [`Settling`]). SQLite starts the write-ahead log from its
 /// beginning only when all of it is copied. A copy that runs during steady writing never quite
 /// reaches the end.
 const PAGES_LEFT: i64 = 32;
 /// The bound [`PAGES_LEFT`] grows by one page for each `PART_BEYOND` pages that the write-ahead log
-/// has beyond the length at which copying begins. This is for
-/// large commits, which never leave as few as [`PAGES_LEFT`] pages.
+/// has beyond the length at which copying begins. With large commits, a copy never leaves as few as
+/// [`PAGES_LEFT`] pages.
 const PART_BEYOND: i64 = 8;
 /// After this many quick copies in a row, each of at least one page, the database file is most
 /// likely synced: see [`Settling`].
@@ -187,7 +187,7 @@ impl CheckpointThread {
 /// were the first, the writer would have to wait.
 #[derive(Debug, Default)]
 struct Settling {
-    /// Pages of the write-ahead log that are copied.
+    /// How many pages of the write-ahead log were copied when the last copy ended.
     pages: i64,
     /// The number of copies since SQLite last restarted the write-ahead log.
     copies: u32,

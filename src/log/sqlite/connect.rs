@@ -39,8 +39,8 @@ pub(super) fn writing(path: &Path) -> Result<Db, Error> {
         return Err(Error::Io(text.into()));
     }
     // A new file may be read by its owner only, and SQLite makes the files beside it with the same
-    // permissions. A file that exists isn't opened here, since closing it would free SQLite's
-    // locks.
+    // permissions. A file that exists isn't opened here, since closing it would free the locks that
+    // SQLite has on it in this process.
     match own().create_new(true).open(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(Error::Io(format!("{}: {error}", path.display()).into()));
@@ -82,13 +82,13 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
         // SQLite must not copy the write-ahead log by itself. The writer and the checkpointer
         // thread copy it, and notice failures.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // If a long read made the write-ahead log grow, its file is truncated once the log starts
-        // from its beginning again.
+        // If a long read made the write-ahead log grow, SQLite truncates that file once it writes
+        // the file from the beginning again.
         db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         db.pragma_update(None, "cache_size", -65_536)?;
-        // The triggers protect the log from other programs. This connection only inserts, never
-        // with REPLACE, and SQLite checks UNIQUE here, too. Inserting a row without the triggers
-        // takes two thirds of the time.
+        // The triggers protect the log from other programs. This connection needs none: it only
+        // inserts, never with REPLACE, and SQLite still checks UNIQUE. Without the triggers, an
+        // insert takes two thirds of the time.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(mode)
     };
@@ -174,9 +174,9 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock of a log. When the process ends in any way, the system frees the lock.
     ///
-    /// There are two locks. The first is on a file beside the log, which has the id of the process
-    /// that holds the lock. On systems other than Linux this is the only lock. The second is on the
-    /// log's file itself, so it works under every name of the file.
+    /// There are two locks. The first is on a file beside the log. This file contains the id of the
+    /// process that holds the lock. The second is on the log's file itself, so it works under every
+    /// name of the file. Systems other than Linux have only the first lock.
     pub(super) fn take(path: &Path) -> Result<Lock, Error> {
         let beside = beside(path, "-lock");
         let trouble =
@@ -200,7 +200,7 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        // The id may be missing: a full disk must not keep a log from being opened.
+        // A failure is ignored: a full disk must not keep a log from being opened.
         drop(courtesy);
         Ok(lock)
     }
@@ -223,9 +223,9 @@ impl Drop for Lock {
     }
 }
 
-/// A file beside the log. It tells the next process that a write failed, so that the write-ahead
-/// log can't be trusted. A power cut may lose this file, which does no harm: after a power cut, the
-/// next process reads what is really on the disk.
+/// A file beside the log. It tells the next process that a write failed, and that the write-ahead
+/// log can't be trusted. A power cut may lose this file. That does no harm, since after a power cut
+/// the next process reads what is really on the disk.
 #[derive(Debug)]
 pub(super) struct Mark(PathBuf);
 

@@ -80,8 +80,8 @@ pub(super) struct Files {
     wal: Resolved,
 }
 
-/// The identities that a path resolves to: the file or link itself, and the file that a link leads
-/// to. Both matter, since SQLite looks for the files beside a log by the log's path.
+/// The ids of a path: that of the file or link itself, and that of the file that a link leads to.
+/// Both matter, since SQLite looks for the files beside a log by the log's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Resolved {
     itself: Option<FileId>,

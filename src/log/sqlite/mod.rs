@@ -49,8 +49,8 @@ use write::{Caches, Command, Commits, Writer};
 /// How many batches may wait in the channel to the writer. If the channel is full, callers wait.
 /// The writer's own queue takes the same number of batches, not counting the priority lane.
 const BATCHES_MAX: usize = 1_024;
-/// If each half of a page may have at least this many entries, two readers read the page. A read
-/// from the first entry on without an upper bound is left to one reader.
+/// Two readers read one half each of a page if a half may have at least this many entries. A read
+/// that begins with the first entry and has no upper bound is left to one reader.
 const PART_ENTRIES_MIN: usize = 256;
 
 /// A log in one SQLite file.
@@ -71,9 +71,10 @@ struct Handle {
 }
 
 impl SqliteLog {
-    /// Opens a log, or makes a new one if there is no file or an empty one.
+    /// Opens a log. If the file is missing or empty, makes a new log.
     ///
-    /// Reading an entry that doesn't match its digest is an error.
+    /// From a log that was opened in this way, reading an entry that doesn't match its digest is an
+    /// error.
     ///
     /// # Errors
     /// If another process writes to the file; if the file isn't a log, is damaged, or was written
@@ -147,7 +148,7 @@ impl SqliteLog {
             lock,
         };
         let files = Files::of(&writer.path).map_err(|it| Error::Io(it.to_string().into()))?;
-        // This can't fail: nothing was stored there yet.
+        // Nothing is stored there yet, so this can't fail.
         let _ = writer.shared.files.set(files);
         let thread = std::thread::Builder::new()
             .name("log-write".to_owned())
@@ -186,15 +187,15 @@ impl SqliteLog {
         Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer: None })
     }
 
-    /// The path of the log's file, without links.
+    /// The path of the log's file. Links in the path are resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Copies the log into another file, and verifies the copy. The log may be written to
-    /// meanwhile. The copy has the log's contents as of the beginning of the copying. The report's
-    /// head is the head of the copy. The file appears at its path only once it is complete and
+    /// meanwhile: the copy has the contents that the log had when the copying began. The report's
+    /// head is the head of the copy. The copy appears at its path only once it is complete and
     /// verified. `watch` is called with the progress.
     ///
     /// If the future is dropped before it is ready, the unfinished copy is removed.
@@ -437,7 +438,7 @@ fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     Err(Error::Io(why.into()))
 }
 
-/// Resolves the links in a path, so that two names of a file are treated as one log.
+/// Resolves the links in a path, so that a link and its target are treated as one log.
 fn whole(path: &Path) -> Result<PathBuf, Error> {
     let trouble = |error: std::io::Error| Error::Io(format!("{}: {error}", path.display()).into());
     match path.canonicalize() {

@@ -25,15 +25,15 @@ pub(super) const READERS: usize = 2;
 const READ_REQUESTS_MAX: usize = 256;
 /// How many names and how many threads a reader caches.
 const REMEMBERED_MAX: usize = 65_536;
-/// How many commits are read in one transaction. Between two transactions, the writer may start its
-/// write-ahead log from the beginning.
+/// How many commits are read in one transaction. Between two transactions, the writer can start the
+/// write-ahead log from its beginning again.
 pub(super) const COMMITS_AT_ONCE: u64 = 64;
 
 /// The beginning of a query that needs the numbers of a thread, `?1`, and its descendants.
 pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
     SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)";
 
-/// The warning of a read that failed and then succeeded.
+/// The message that is traced if a read failed and then succeeded.
 pub(super) const FAILED_ONCE: &str =
     "the disk failed a reading, and didn't when it was tried again; look after the disk";
 
@@ -174,8 +174,8 @@ impl Reader {
         outcome.map_err(|error| schema::opening(&self.path, &error))
     }
 
-    /// Checks that rows come in order, each after `after`. If they don't, the file's pages are
-    /// damaged, and a walk might never end.
+    /// Checks that the keys of rows rise, and that the first one is larger than `after`. If not,
+    /// the file's pages are damaged, and a walk might never end.
     pub(super) fn in_order<T: Ord>(
         &self,
         after: T,
@@ -283,7 +283,7 @@ impl Reader {
         })
     }
 
-    /// Reads entries by a condition with three numbers. The fourth number is the limit.
+    /// Reads entries by a condition. `numbers` has the condition's three parameters and the limit.
     fn entries(&mut self, condition: &str, numbers: [i64; 4]) -> Result<Vec<Arc<Entry>>, Error> {
         let rows = self.rows(&format!("{condition} LIMIT ?4"), numbers)?;
         rows.into_iter().map(|row| self.fitting(row).map(Arc::new)).collect()
@@ -350,8 +350,8 @@ impl Reader {
         })
     }
 
-    /// A thread's state, set by the last entry that sets one, and whether one of its entries is
-    /// about budgets.
+    /// A thread's state, which is that of the last entry that sets one. Also whether one of the
+    /// thread's entries is about the budget.
     fn state(&self, number: i64) -> Result<(State, bool), Error> {
         let sql = "SELECT (SELECT flags FROM entries WHERE thread = ?1 AND flags & 8128
               AND flags & 4032 ORDER BY seq DESC LIMIT 1),
@@ -517,8 +517,8 @@ impl Reader {
     }
 }
 
-/// The query for an entry by its client id. Its condition uses the words of the index's condition,
-/// so that SQLite uses the index.
+/// The query for an entry by its client id. It repeats the condition of the index
+/// `entries_client_id`, so that SQLite uses this index.
 pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
     WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
 

@@ -117,7 +117,8 @@ impl Raw {
 pub(super) struct Thread {
     pub(super) id: ThreadId,
     pub(super) origin: Option<Arc<Origin>>,
-    /// For a fork: the number of the thread that it was forked from, and the sequence number there.
+    /// For a fork: the number of the thread that it was forked from, and the sequence number of the
+    /// last shared entry.
     pub(super) fork: Option<(i64, u64)>,
 }
 

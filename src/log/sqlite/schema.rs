@@ -9,7 +9,7 @@ use crate::log::chain::{self, CommitRow};
 use crate::log::entry::Flags;
 use crate::log::{Error, Identity};
 
-/// The application's number in the file's header: `PUMP` in ASCII.
+/// SQLite's application id in the file's header: `PUMP` in ASCII.
 const APPLICATION_ID: i64 = 0x5055_4d50;
 
 /// The tables and indexes. SQLite 3.40 is enough to read them, so that other people's tools can
@@ -375,7 +375,7 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<Object>> {
     rows.collect()
 }
 
-/// Translates an error of SQLite for a file.
+/// Translates an error of SQLite into an error of the log at `path`.
 pub(super) fn opening(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::NotALog { path: path.to_owned() },

@@ -35,9 +35,9 @@ use crate::name::Name;
 const THREADS_MAX: usize = 65_536;
 /// How many numbers of payload names are cached between commits.
 const NAMES_MAX: usize = 16_384;
-/// The wait before a copy is retried because another copy is under way.
+/// The wait before a checkpoint is retried because another one is under way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
-/// The text of the error for a failed copy.
+/// The text of the error for a failed checkpoint.
 pub(super) const CHECKPOINT_FAILED: &str = "copying the write-ahead log failed";
 /// The wait before a commit is retried because the disk is full or another program holds the file.
 const RETRY_TIME: Duration = Duration::from_millis(250);
@@ -64,23 +64,25 @@ pub(super) struct Writer {
     pub(super) writer: Uuid,
     pub(super) tip: Tip,
     pub(super) shared: Arc<Shared>,
-    /// The durations of recent commits.
+    /// The shortest duration of recent commits.
     pub(super) commits: Commits,
     pub(super) caches: Caches,
-    /// Handles to end the readers, so that the writer is the last to close the file.
+    /// With this sender and the handles in `readers`, the writer ends the readers. So the writer is
+    /// the last to close the file.
     pub(super) read_requests: Sender<ReadRequest>,
     pub(super) readers: Vec<JoinHandle<()>>,
     pub(super) checkpointer: Checkpointer,
-    /// The length of the write-ahead log, in pages, when the writer last copied its end.
+    /// The length of the write-ahead log, in pages, when the writer last copied its last pages (see
+    /// [`Due::End`]).
     pub(super) ended_at: i64,
-    /// The lengths at which the write-ahead log is copied. They were last computed when its length
-    /// was `looked_at`.
+    /// The lengths at which the write-ahead log is copied. They were last computed when the
+    /// write-ahead log had `looked_at` pages.
     pub(super) bounds: WalBounds,
     pub(super) looked_at: i64,
     pub(super) lock: Lock,
 }
 
-/// The writer's caches. Anything in them can be read again.
+/// The writer's caches. They may be emptied between two commits.
 #[derive(Default)]
 pub(super) struct Caches {
     threads: HashMap<ThreadId, ThreadTip>,
@@ -135,8 +137,8 @@ impl Writer {
                     let _ = connect::keeps_its_log(&self.db, false);
                     Ok(())
                 }
-                // Pages that can't be copied now stay in the write-ahead log, because another
-                // process reads it or the disk is full.
+                // Another process reads the write-ahead log, or the disk is full. The pages that
+                // can't be copied now stay in the write-ahead log.
                 Ok(false) | Err(_) => checkpoint::sync(&self.path, &self.shared),
             },
         };
@@ -188,8 +190,8 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
-        // The batch is refused if the file was removed or renamed, since nobody would find the
-        // batch again.
+        // If one of the log's files was removed, renamed or replaced, the group is refused, since
+        // its entries may be lost with that file.
         if let Err(gone) = self.shared.look(&self.db) {
             return refuse(group, &gone);
         }
@@ -297,7 +299,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Measures the room on the disk, and keeps the write-ahead log short if there is little.
+    /// Measures the free room on the disk. If there is little room, the write-ahead log is kept
+    /// short.
     fn measure_room(&mut self) -> rusqlite::Result<()> {
         #[cfg(test)]
         let room = self.shared.trouble.room();
@@ -311,7 +314,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Between commits, keeps the memory and the write-ahead log within their bounds.
+    /// Between commits, keeps the caches and the write-ahead log within their bounds.
     fn tidy(&mut self) {
         if self.caches.threads.len() > THREADS_MAX {
             self.caches.threads.clear();
@@ -327,17 +330,18 @@ impl Writer {
     }
 }
 
-/// The durations of recent commits. The shortest time counts as the fixed cost of a commit.
+/// The shortest duration of recent commits, in microseconds. This counts as the fixed cost of a
+/// commit.
 #[derive(Default)]
 pub(super) struct Commits {
     least_us: Option<u64>,
-    /// The shortest time of the previous [`Commits::LATE`] commits.
+    /// The shortest duration of the [`Commits::LATE`] commits before those of `least_us`.
     before_us: Option<u64>,
     count: u32,
 }
 
 impl Commits {
-    /// The number of commits after which `least_us` starts afresh, so that old times are forgotten.
+    /// After this many commits `least_us` starts afresh, so that old durations are forgotten.
     const LATE: u32 = 64;
 
     fn add(&mut self, took_us: u64) {

@@ -22,7 +22,7 @@ pub(super) const NAMES: [(&str, Wire); 8] = [
     ("ollama", Wire::Ollama),
 ];
 
-/// The wire of a built-in provider or wire of this name.
+/// The wire that belongs to a name in `NAMES`.
 pub(super) fn wire_of(name: &str) -> Option<Wire> {
     NAMES.iter().find(|(it, _)| *it == name).map(|(_, wire)| *wire)
 }

@@ -151,7 +151,7 @@ pub(super) struct Extract {
     pub(super) tool_calls: Paths,
     #[serde(default)]
     pub(super) server_calls: Paths,
-    /// Further text of the arguments of the call at `index`.
+    /// The paths to further text for the arguments of the call at `index`.
     #[serde(default)]
     pub(super) arguments: Paths,
     #[serde(default)]
@@ -166,7 +166,8 @@ pub(super) struct Extract {
     pub(super) end: Paths,
 }
 
-/// The paths to the counts of tokens. The numbers that several paths of one count find are added.
+/// The paths to the counts of tokens. If a count has several paths, the numbers that they find are
+/// added.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsagePaths {

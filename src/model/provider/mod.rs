@@ -114,7 +114,8 @@ impl Provider {
     }
 
     /// The paths of the file that find nothing in the sample stream of its wire. Such paths are
-    /// probably wrong, or meant for something that the sample lacks. Always empty without a wire.
+    /// probably wrong, or meant for something that the sample lacks. There are none without a
+    /// wire.
     #[must_use]
     pub fn unmatched(&self) -> Vec<Unmatched> {
         let Some(wire) = self.wire else { return Vec::new() };
@@ -226,8 +227,8 @@ impl ProviderFile {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
         let wire = server.wire.map(Wire::from).or_else(|| built_in::wire_of(&server.name));
-        // If this file leaves out the mode, the format, a header, or the path of the event type or
-        // of a part of calls, the value of the wire's own file is used.
+        // The wire's own file has the defaults of the mode, the format, the headers, and the paths
+        // of the event type and of the parts of a call.
         let of_wire = wire.map(built_in::description);
         let of_stream = of_wire.map(|it| &it.stream);
         check_server(&server, &whole, &mut wrong);
@@ -340,7 +341,7 @@ fn check_alone(
     wrong: &mut Complaints,
 ) {
     let mut complain = |key: &str, text: &str| wrong.push((key.to_owned(), text.to_owned()));
-    // Without paths of its own, a whole reply is read as an event of a stream.
+    // If the file has no paths for replies that aren't streamed, `stream.extract` is used for them.
     if whole.extract.is_empty() {
         whole.extract = rules.extract.clone();
     }
@@ -394,7 +395,7 @@ impl From<WireName> for Wire {
 impl FromStr for Provider {
     type Err = NoProvider;
 
-    /// Parses a provider file. Variables in it aren't replaced.
+    /// Parses a provider file. Variables such as `${NAME}` in it aren't replaced.
     fn from_str(text: &str) -> Result<Provider, NoProvider> {
         let file: ProviderFile =
             serde_yaml::from_str(text).map_err(|it| NoProvider(it.to_string()))?;
@@ -405,7 +406,7 @@ impl FromStr for Provider {
     }
 }
 
-/// Why a text is no provider file.
+/// The error of a text that is no provider file, or of a name that no built-in provider has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProvider(String);
 

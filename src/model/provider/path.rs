@@ -147,8 +147,8 @@ impl<'de> Deserialize<'de> for Paths {
     }
 }
 
-/// Puts `@.` before a bare name of a member where a filter begins, and after `&`, `|`, `!` and `(`
-/// in a filter: `[?type=='x']` becomes `[?@.type=='x']`.
+/// Puts `@.` before the bare name of a member at the beginning of a filter, and after `&`, `|`, `!`
+/// or `(` in it. For example, `[?type=='x']` becomes `[?@.type=='x']`.
 fn with_current_node(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     // For each open bracket, `brackets` holds whether it is a filter's. `is_operand` is true where

@@ -32,7 +32,7 @@ pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option
     said(&settings.hide(title(&text(response, &settings.limits).await)))
 }
 
-/// The beginning of a body: at most `refusal_bytes_max` bytes, and only bytes that come in time.
+/// The beginning of a body: at most `refusal_bytes_max` bytes that come within `usage_time_max`.
 async fn text(response: &mut Response, limits: &ModelLimits) -> String {
     let mut body = Vec::new();
     let all = async {

@@ -37,7 +37,7 @@ pub(super) struct RemoteReply {
 }
 
 impl RemoteReply {
-    /// A reply whose head has come.
+    /// A reply whose HTTP status and headers have come.
     pub(super) fn new(
         response: Response,
         timers: Timers,
@@ -195,8 +195,8 @@ impl RemoteReply {
     fn end(&mut self, error: Option<&reqwest::Error>) -> Result<(), Error> {
         let is_whole = self.framing.is_whole() && error.is_none();
         if let Some(data) = self.framing.end()? {
-            // A garbled event here was cut in the middle. The error of a reply that was cut off is
-            // made below.
+            // A garbled event at the end of a stream was cut in the middle. It gets the error for
+            // cut-off replies below.
             match self.event(&data) {
                 Err(error) if error.kind != Kind::Garbled || is_whole => return Err(error),
                 _ => {}

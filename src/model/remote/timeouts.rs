@@ -85,8 +85,8 @@ impl Timers {
         self.next = None;
     }
 
-    /// Sets the longest duration of the next wait. This is for the end of a reply, when only its
-    /// usage may still come.
+    /// Sets how long further bytes may take from now on. This is for the end of a reply, when only
+    /// its usage may still come.
     pub(super) fn hurry(&mut self, time: Duration) {
         self.silence = time;
         self.heard();

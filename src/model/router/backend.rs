@@ -21,11 +21,11 @@ pub(super) struct Backend {
 #[derive(Debug, Default)]
 struct Health {
     under_way: usize,
-    /// Failures since the model's last complete reply. A failure that may pass after a time to wait
-    /// doesn't count, nor does a prompt that was too long.
+    /// Failures since the model's last complete reply. Failures that may be retried after a wait
+    /// that the server asked for don't count. Nor do prompts that were too long.
     failures: usize,
-    /// The end of the pause after the model's latest failure. Until then, the model is asked after
-    /// all others.
+    /// The end of the pause after the model's latest failure. Until then, models without such a
+    /// pause are asked first.
     failing_until_us: u64,
     /// The end of the wait that the model asked for. Until then, the model isn't asked.
     out_until_us: u64,
@@ -39,7 +39,7 @@ impl Backend {
         Backend { name, model, health: Mutex::default() }
     }
 
-    /// A poisoned lock is ignored: no code under the lock panics halfway.
+    /// Locks `health`. Poisoning is ignored, because no code that holds the lock panics halfway.
     fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +112,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Counts a request of a model as under way until it is dropped.
+/// Counts a request or a reply of a model as under way until this guard is dropped.
 #[derive(Debug)]
 struct UnderWay<T: std::borrow::Borrow<Backend>>(T);
 
@@ -132,7 +132,7 @@ impl<T: std::borrow::Borrow<Backend>> Drop for UnderWay<T> {
 /// A reply of one of a router's models.
 #[derive(Debug)]
 pub(super) struct Routed {
-    /// The failed attempts before, and the model that answers.
+    /// The pieces before those of `reply`: the failed attempts, and the model that answers.
     first: VecDeque<Piece>,
     reply: Box<dyn Reply>,
     backend: UnderWay<Arc<Backend>>,

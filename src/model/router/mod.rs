@@ -41,10 +41,10 @@ use crate::limits::RouterLimits;
 /// - A later round asks only those models whose failure may pass. A model that refused the request,
 ///   for example for its key or its name, isn't asked again in the turn.
 /// - A model that failed is asked after the others until its pause is over.
-/// - A model that asked to wait isn't asked before its wait is over. If all models that are left
-///   asked to wait, the shortest of their waits decides. If it is longer than the router's own
-///   pause, the turn fails at once, and the error has this wait. Otherwise, the router pauses and
-///   asks again.
+/// - A model that asked to wait isn't asked before its wait is over. If all models that may be
+///   asked again asked to wait, the shortest of their waits decides. If this wait is longer than
+///   the router's own pause, the turn fails at once, with the wait in [`Error::retry_after`].
+///   Otherwise, the router pauses and asks again.
 #[derive(Debug)]
 pub struct Router {
     name: String,

@@ -19,7 +19,7 @@ pub(super) struct Sheet {
 pub(super) struct Written {
     /// If the last message contains this text, this reply is given, whichever turn it is.
     pub(super) when: Option<String>,
-    /// The placeholder for the words of the last message.
+    /// The placeholder in the reply that is replaced by the words of `Prompt::heard`.
     pub(super) heard: Option<String>,
     pub(super) script: Script,
 }

@@ -34,8 +34,7 @@ const STRICT_FORMATS: [&str; 9] =
 
 /// The part of JSON Schema that a provider supports.
 struct Known {
-    /// Keywords beside types, titles, descriptions, properties, items, definitions, `anyOf` and
-    /// `enum`.
+    /// Supported keywords that not every provider supports. [`reduced`] itself names the others.
     keys: &'static [&'static str],
     formats: &'static [&'static str],
     /// Whether every object has to forbid properties that it doesn't name.

@@ -163,7 +163,7 @@ impl Reader for AnthropicMessages {
 /// requires a number.
 const MAX_TOKENS: u32 = 4_096;
 
-/// The API's names for the settings of a request.
+/// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_tokens",
     temperature: "temperature",

@@ -119,7 +119,7 @@ impl Reader for Gemini {
     }
 }
 
-/// The wire's names for the choices of a request.
+/// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "maxOutputTokens",
     temperature: "temperature",

@@ -208,7 +208,7 @@ impl fmt::Display for NoEffort {
 
 impl std::error::Error for NoEffort {}
 
-/// The content of a request: the prompt, and the values in force from prompt and settings.
+/// The content of a request: the prompt, and the values that the prompt or else the settings give.
 pub(crate) struct RequestContent<'a> {
     /// The provider's name of the model.
     pub(crate) model: &'a str,
@@ -226,7 +226,7 @@ pub(crate) struct RequestContent<'a> {
     pub(crate) prompt: &'a Prompt,
 }
 
-/// A wire's names for the choices of a request. Empty where the wire doesn't offer the choice.
+/// A wire's keys for these parts of a request. A key is empty if the wire doesn't have it.
 struct Choices {
     max_tokens: &'static str,
     temperature: &'static str,
@@ -241,7 +241,8 @@ impl RequestContent<'_> {
         self.prompt.format.as_ref().filter(|_| self.is_structured)
     }
 
-    /// Puts the choices of this request into a JSON object, by a wire's names for them.
+    /// Puts the parts that [`Choices`] names into a JSON object, under a wire's keys. Parts that
+    /// aren't set are left out.
     fn choose(&self, names: &Choices, into: &mut Map<String, Value>) {
         let prompt = self.prompt;
         let stop = Some(&prompt.stop).filter(|it| !it.is_empty());
@@ -289,13 +290,13 @@ pub(crate) trait Reader: Send {
     /// Reads an event's data. An event that the wire doesn't know adds nothing.
     ///
     /// # Errors
-    /// If the event reports an error, or isn't one of a reply.
+    /// If the event reports an error, or isn't an event of this wire's replies.
     fn read(&mut self, data: &str) -> Result<(), Error>;
 
     /// The parts of the reply, from the events so far.
     fn gathered(&self) -> &Gathered;
 
-    /// The reply, to take pieces out of it.
+    /// The parts of the reply, to take pieces out of them.
     fn gathered_mut(&mut self) -> &mut Gathered;
 }
 
@@ -308,7 +309,7 @@ pub(crate) fn object(data: &str) -> Result<Value, Error> {
     }
 }
 
-/// The error of an event that isn't one of a reply.
+/// The error of an event that doesn't belong to a reply.
 pub(crate) fn garbled(data: &str, why: &dyn fmt::Display) -> Error {
     let text = format!("the server sent an event that is none of a reply: {why}");
     Error { said: error_answer::said(data), ..Error::new(Kind::Garbled, text) }

@@ -74,7 +74,7 @@ impl Reader for Ollama {
     }
 }
 
-/// The wire's names for the choices of a request.
+/// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "num_predict",
     temperature: "temperature",

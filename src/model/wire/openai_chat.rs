@@ -1,7 +1,8 @@
 //! OpenAI's chat completions, which most other providers speak as well.
 //!
 //! The events are described at <https://platform.openai.com/docs/api-reference/chat-streaming>.
-//! Other providers differ: reasoning has two names, calls share an index, usage is in `x_groq`.
+//! Other providers differ: reasoning is in `reasoning_content` or `reasoning`, all calls may have
+//! one index, and the usage may be in `x_groq`.
 
 use std::iter;
 
@@ -202,7 +203,7 @@ impl Reader for OpenAiChat {
     }
 }
 
-/// The wire's names for the choices of a request.
+/// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_tokens",
     temperature: "temperature",

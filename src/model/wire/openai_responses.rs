@@ -41,8 +41,8 @@ impl OpenAiResponses {
                 let call = Call::new(word("call_id"), word("name"), word("input"));
                 self.gathered.begin(place, call, false);
             }
-            // No call begins for messages and reasoning, whose parts have events of their own, or
-            // for tools that the provider runs itself.
+            // The parts of messages and reasoning have events of their own. Tools that the provider
+            // runs itself are ignored.
             _ => {}
         }
     }
@@ -180,7 +180,7 @@ impl Reader for OpenAiResponses {
     }
 }
 
-/// The wire's names for the choices of a request.
+/// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_output_tokens",
     temperature: "temperature",
@@ -189,8 +189,8 @@ const CHOICES: Choices = Choices {
     stop: "",
 };
 
-/// Writes a prompt as a request. It asks the provider to store nothing, since the thread is the
-/// memory.
+/// Writes a prompt as a request. The request asks the provider to store nothing, since each request
+/// has the whole prompt.
 pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let prompt = content.prompt;
     let mut body = Map::new();

@@ -288,7 +288,6 @@ fn whoever_changes_what_is_shared_is_found_out() {
             }
         }
     }
-    // Shares with absurd values are findings.
     for (column, value) in [("source", "3"), ("source", "4"), ("source", "99"), ("length", &max)] {
         let sql = format!("UPDATE shares SET {column} = {value} WHERE entry = 3");
         check(&sql, Wrong::Link, Some("a/3"));
