@@ -289,7 +289,7 @@ pub(super) fn time_of(entry: &Entry) -> String {
     time(entry.at_us, SECONDS)
 }
 
-/// A time in UTC, with this many characters.
+/// A time in UTC, cut to this many characters, with a `Z` at its end.
 fn time(at_us: u64, characters: usize) -> String {
     let time = iso_time(at_us);
     format!("{}Z", time.get(..characters).unwrap_or(&time))

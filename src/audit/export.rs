@@ -126,7 +126,8 @@ fn attribute(out: &mut String, name: &str, value: &str) {
     write!(out, " {name}=\"").unwrap_or_default();
     for it in escaped.chars() {
         match it {
-            // XML doesn't allow these characters, and a pump's doors let none in.
+            // Line ends and tabs are escaped already. XML doesn't allow the other characters here,
+            // and a pump's doors let none in.
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             it if is_hidden(it) => reference(out, it),
             it => out.push(it),

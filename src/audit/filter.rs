@@ -25,7 +25,8 @@ pub struct Filter {
     pub texts: Vec<Words>,
     /// Entries whose thread was in one of these states right after the entry.
     pub states: Vec<State>,
-    /// Only entries that report failures, such as faults, `Err`s, and agents that stopped.
+    /// Only entries that report failures: faults, `Err`s of listeners, agents that stopped without
+    /// an interrupt, and the like.
     pub failed: bool,
     /// Entries of this time or later, in microseconds since the epoch.
     pub since_us: Option<u64>,

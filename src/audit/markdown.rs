@@ -1,9 +1,9 @@
-//! Writes a thread as a page of Markdown for people. Each entry has a heading with its
-//! sender, its receiver and the name of its payload.
+//! Writes a thread as a page of Markdown for people. Each entry has a heading with its sender, its
+//! receiver and the name of its payload.
 //!
 //! Text of a message can't look like another part of the page. Short text is quoted, with all of
-//! Markdown's special characters escaped. Everything else stands in a fenced block, whose fence is
-//! longer than any run of backticks in the block.
+//! Markdown's special characters escaped. Other text and XML stand in a fenced block, whose fence
+//! is longer than any run of backticks in the block.
 
 use bytes::Bytes;
 
@@ -19,7 +19,7 @@ use crate::xml::{Attribute, Element};
 const QUOTED_LINES_MAX: usize = 16;
 /// A fenced block with more lines than this is folded.
 const OPEN_LINES_MAX: usize = 32;
-/// An attribute with more bytes than this isn't shown in the line above the text.
+/// If a payload has an attribute with more bytes than this, the payload is shown as XML.
 const VALUE_BYTES_MAX: usize = 80;
 /// How many characters of a time are shown: down to the milliseconds.
 const MILLISECONDS: usize = "2026-11-21T22:15:36.123".len();
@@ -141,7 +141,7 @@ fn escaped(words: &str) -> String {
 }
 
 /// The place of the character that makes a line a list item, a heading or a thematic break. None if
-/// Markdown would read the line as neither of these.
+/// Markdown would read the line as none of these.
 fn mark(line: &str) -> Option<usize> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let mut rest = line[digits..].chars();
@@ -190,8 +190,8 @@ fn time(at_us: u64) -> String {
     format!("{} UTC", time.get(..MILLISECONDS).unwrap_or(&time).replace('T', " "))
 }
 
-/// Returns a name unchanged if it has none of Markdown's special characters, and otherwise as a
-/// code span.
+/// Returns a name unchanged if it is plain: ASCII letters and digits, and between them also `-`,
+/// `_`, `.` and spaces. Returns any other name as a code span.
 fn name(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_. ".contains(it);
     let ends = |it: char| it.is_ascii_alphanumeric();

@@ -1,8 +1,9 @@
-//! Lays out the canonical bytes of a payload for people. Only white space between elements is
-//! changed. Text stays as it is, and so do elements that stand among text.
+//! Lays out the canonical bytes of a payload for people. White space between elements is changed,
+//! an empty element becomes one tag, and hidden characters become character references. The white
+//! space of text is kept, and elements that stand among text stay there.
 //!
 //! A line of the layout begins with a margin of spaces. If a text has a line end, the next line
-//! begins with a bar. Everything to the right of the bar is the text, including its spaces.
+//! begins with a bar. The text continues to the right of the bar, with all its spaces.
 
 use crate::audit::text::{Paint, Style, text};
 

@@ -102,7 +102,7 @@ fn escape(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Whether a terminal would take the character as a command or show it as nothing. Such characters
 /// are controls, changes of direction, line separators, Unicode's `Default_Ignorable_Code_Point`,
-/// and all space characters but the usual space.
+/// and all blank characters except the usual space.
 #[must_use]
 pub fn is_hidden(it: char) -> bool {
     it.is_control()

@@ -79,8 +79,8 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
     Ok(Some(steps))
 }
 
-/// The ids of the threads that had ended, if the entry is a message [`AWAITED`]. `None` for any
-/// other entry.
+/// The ids of the threads that had ended, if the entry is a `threads-awaited`. `None` for any other
+/// entry.
 fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
     if entry.name.namespace() != ThreadResult::NAME.namespace() || entry.name.local() != AWAITED {
         return None;

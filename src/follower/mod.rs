@@ -1,10 +1,10 @@
-//! A follower reads the whole log while a pump runs. It passes each entry to a target at least
-//! once, in the order of the log. A target that was unreachable may ask to skip the entries that
-//! were written meanwhile.
+//! A [`Follower`] reads the entries of all threads while a pump runs. It passes each entry to a
+//! [`Target`] at least once, in the order of the log. A target that was unreachable may ask to skip
+//! the entries that were written meanwhile.
 //!
 //! A target sends entries elsewhere, for example to OpenTelemetry or a sink. The log is the
-//! target's buffer: while a [`Target`] is unreachable, the follower stays at its position. The
-//! position is kept in a file beside the log, so the next start continues from it.
+//! target's buffer: while a target is unreachable, the follower stays at its position. The position
+//! may be kept in a file beside the log, so that the next start continues from it.
 
 pub(crate) mod kept_file;
 mod position;
@@ -134,7 +134,7 @@ pub(crate) struct Follower<T> {
 }
 
 impl<T: Target> Follower<T> {
-    /// A follower that continues at a position.
+    /// Creates a follower that begins after the entry at `position`.
     pub(crate) fn new(
         log: Arc<dyn Log>,
         target: T,
@@ -284,7 +284,8 @@ impl<T: Target> Follower<T> {
         Ok(())
     }
 
-    /// Whether enough attempts have failed that the follower waits for a new entry.
+    /// Whether the follower is to wait for a new entry of the log. This is so after every
+    /// `attempts_max` failed attempts in a row.
     fn is_to_rest(&self) -> bool {
         let most = self.target.attempts_max();
         self.failures > 0 && most.is_some_and(|it| self.failures.is_multiple_of(it.max(1)))

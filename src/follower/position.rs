@@ -1,5 +1,5 @@
-//! The position of a follower in the log: kept in a file beside the log, and never in the log
-//! itself.
+//! The position of a follower in the log. The position may be kept in a file beside the log, but
+//! never in the log itself.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ impl KeptPosition {
     }
 
     /// Reads the position for this log from the file. If there is no file, or the file is for
-    /// another log, the position is `first`. If `file` is a path, `first` is written there at once.
+    /// another log, the position is `first`. In that case `first` is written to `file` at once.
     ///
     /// # Errors
     /// If the file can't be read or holds no position, or if the log can't be read.

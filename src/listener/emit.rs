@@ -82,7 +82,7 @@ pub enum Target {
     Sender,
     /// The parent thread, as [`Final`] says. In a session, the identity that pushed.
     Opener,
-    /// As for [`NoteAbove`](crate::listener::NoteAbove): recorded here, and noted in the parent.
+    /// The payload is recorded here, and the parent thread gets a copy in a note.
     Above,
     /// The listeners that take the payload, in a child thread.
     Child {
@@ -193,7 +193,7 @@ impl<E> Spawn<E> {
         Spawn { first, label: String::new(), for_sender: false }
     }
 
-    /// Suggests the end of the thread's id. Other characters than `A-Za-z0-9_` become `-`.
+    /// Suggests the end of the thread's id. Characters except `A-Za-z0-9_` become `-`.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Spawn<E> {
         Spawn { label: label.into(), ..self }

@@ -243,7 +243,7 @@ struct Chain {
     depth: u32,
     /// The `trigger-due` of the first trigger in the chain.
     first: Option<EntryId>,
-    /// The newest `trigger-due` in the chain that is for the same trigger as the entry.
+    /// The newest `trigger-due` in the chain that is for the trigger that the entry fires.
     within: Option<EntryId>,
 }
 

@@ -15,8 +15,8 @@ use crate::listeners::trigger::words::TriggerDue;
 use crate::listeners::workflow::definition::Missed;
 use crate::wire::{Fault, Json, Timestamp};
 
-/// If more than `MISSED_MAX` times of a trigger were missed, the newest one is searched for in this
-/// period before the present time, in microseconds.
+/// How far before the present time the newest missed time of a trigger is searched for, in
+/// microseconds. Applies if more than `MISSED_MAX` times were missed.
 const RECENT_US: u64 = 60_000_000;
 /// The longest wait in microseconds. After this wait the wall clock is read again, since the clock
 /// may have been set.
@@ -81,8 +81,8 @@ fn due(rule: &EventRule, until: u64, now: u64) -> Option<Due> {
 
 impl Timetable {
     /// Reads the file of reported times. A trigger begins at the present time in two cases: the
-    /// file doesn't have it with this schedule, or it skips the times that pass while the pump is
-    /// down. A time that comes after that is reported, however late.
+    /// file doesn't have the trigger with this schedule, or the trigger skips the times that pass
+    /// while the pump is down. Any other trigger continues from its stored time.
     ///
     /// # Errors
     /// If the file can't be read.

@@ -18,8 +18,8 @@ use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
 
-/// An argument of `.with`: a listener, a factory, a log, a door, a function of the builder, or
-/// several of these.
+/// An argument of `.with`: a listener, a factory, a log, a door, a function that takes a builder,
+/// or several of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no plugin",
     note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
@@ -29,7 +29,8 @@ pub trait Plugin {
     fn install(self, builder: &mut Builder);
 }
 
-/// Collects plugins. Only [`build`](Builder::build) checks them, so their order doesn't matter.
+/// Collects plugins. [`build`](Builder::build) checks them together, so a plugin may come before
+/// another one that it needs.
 #[derive(Default)]
 pub struct Builder {
     specs: Vec<Spec>,
@@ -65,7 +66,7 @@ impl Builder {
         self
     }
 
-    /// Lets doors take messages of at least this many bytes.
+    /// Raises the doors' `message_bytes_max` to this many bytes, unless it is larger already.
     pub(crate) fn door_bytes_at_least(mut self, bytes: usize) -> Builder {
         let most = &mut self.limits.door.message_bytes_max;
         *most = bytes.max(*most);
@@ -155,8 +156,8 @@ impl Builder {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
-    /// Returns the payloads that the listeners so far take or may emit, without reserved ones.
-    /// Reserved payloads are the pump's own.
+    /// Returns the payloads that the listeners in the builder take or may emit, without reserved
+    /// ones. Reserved payloads are the pump's own.
     pub fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.specs.iter().flat_map(Spec::payloads)
     }

@@ -23,8 +23,8 @@ use crate::wire::{Catalog, Payload};
 use crate::xml::Profile;
 use crate::{schema, xml};
 
-/// Returns the schemas of all payloads that are taken, emitted or declared, or that the pump itself
-/// sends. Two schemas of the same name must be equal.
+/// Returns the schemas of all payloads that listeners take or emit, that are declared, or that the
+/// pump itself uses. Also returns complaints about different schemas of the same name.
 pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     let own = [
@@ -138,8 +138,8 @@ pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     names.into_iter().map(|it| about(&it, text)).collect()
 }
 
-/// Returns complaints about one listener: needs of its handlers that it doesn't meet, and settings
-/// that don't fit together.
+/// Returns complaints about one listener: unmet needs of its handlers, and settings that are wrong
+/// or don't fit together.
 pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
@@ -199,8 +199,8 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
 }
 
-/// Returns complaints about payload names with several owners that aren't all shared, and about
-/// names for which one listener has several handlers.
+/// Returns complaints about payloads with several owners that aren't all `.shared()`, and about
+/// listeners with several handlers for the same messages.
 pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -258,8 +258,7 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     lacks.chain(unknown).collect()
 }
 
-/// The name of the listener that a complaint is about, if it is about one, and the complaint's
-/// text.
+/// A complaint: the listener that it is about, if there is one, and its text.
 pub(super) type Complaint = (Option<String>, String);
 
 fn about(listener: &str, text: &str) -> Complaint {
@@ -270,7 +269,7 @@ fn about(listener: &str, text: &str) -> Complaint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaints {
     pub(super) all: Vec<String>,
-    /// The listener that each complaint is about, if it is about one.
+    /// For each complaint in `all`: the listener that it is about, if there is one.
     pub(super) listeners: Vec<Option<String>>,
 }
 
@@ -281,7 +280,7 @@ impl Complaints {
         &self.all
     }
 
-    /// Returns each complaint, with the name of the listener that it is about, if it is about one.
+    /// Returns each complaint, with the listener that it is about, if there is one.
     pub fn by_listener(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
         let listeners = self.listeners.iter().map(Option::as_deref);
         listeners.zip(self.all.iter().map(String::as_str))

@@ -59,9 +59,9 @@ impl Factory {
         Factory::with_models(name, move |settings, _| make(settings))
     }
 
-    /// Creates a factory that makes listeners from settings of the type `T`. One of the settings
-    /// names a model. By convention the key of this setting is `model`, so that an unknown name is
-    /// reported at its position.
+    /// Creates a factory that makes listeners from settings of the type `T`. `make` also gets the
+    /// models, so that a setting can name one. By convention the key of this setting is `model`, so
+    /// that an unknown model is reported at this setting.
     ///
     /// ```
     /// use pumphouse::model::{Models, UnknownModel};

@@ -1,4 +1,4 @@
-//! The types that are plugins: listeners, logs, factories, functions of the builder, and
+//! Implements `Plugin` for listeners, logs, factories, functions that take a builder, and
 //! collections of plugins.
 
 use std::sync::Arc;

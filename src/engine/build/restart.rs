@@ -1,5 +1,5 @@
-//! At a start, gives the entries that were unfinished at the last stop back to their trees, before
-//! new pushes are handled.
+//! At a start, hands each tree the entries that it left unfinished at the last stop. New pushes are
+//! handled after that.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::listener::Entry;
 use crate::log;
 use crate::log::{Log, Open};
 
-/// Posts every entry that isn't consumed to its worker, then lets the workers begin.
+/// Posts each unconsumed entry to the worker that owns the entry's tree. Then lets the workers
+/// begin.
 pub(crate) async fn give_back_unfinished(shared: Arc<Shared>) {
     let found = give_back_all(&shared).await;
     match &found {
@@ -35,8 +36,8 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
-    // Parked and waiting entries are left out of this set. An earlier handling of such an entry has
-    // ended, so the emissions that the entry caused count.
+    // The last stop may have interrupted the handling of these entries. Parked and waiting entries
+    // aren't among them: no handling of those was under way.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     for open in open {
@@ -59,8 +60,8 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     Ok(count)
 }
 
-/// Returns the emissions of an attempt that the last stop interrupted, if a listener will handle
-/// the message again.
+/// Returns the entries that an unfinished message has caused so far, if a listener will handle the
+/// message again. Returns none otherwise.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
     let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
@@ -74,7 +75,7 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
 }
 
 /// Returns the push that led to an entry, by following the entry's causes within its thread.
-/// Returns None if there is no such push, or if a cause is damaged.
+/// Returns None if there is no such push, or if a cause is missing or damaged.
 pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>, log::Error> {
     let mut at = open.entry.clone();
     while !at.flags.contains(log::Flags::FROM_IDENTITY) {
@@ -83,8 +84,7 @@ pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>
         };
         at = match log.entry(&cause).await {
             Ok(Some(found)) => found,
-            // Damage in one thread doesn't keep the pump from starting, since other threads can
-            // continue.
+            // The pump starts despite damage in one thread, since other threads can continue.
             Ok(None) | Err(log::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -92,9 +92,9 @@ pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>
     Ok(Some(Entry::kept(&at)))
 }
 
-/// Returns the number of a listener's last emission between an unfinished entry and the start of
-/// its handling. Returns 0 if there is none, or if the listener doesn't take its queue. Emissions
-/// that unfinished entries caused don't count.
+/// Returns the number of the last emission after an unfinished entry that the entry's listener sent
+/// before it began to handle the entry. So emissions that entries in `all` caused don't count.
+/// Returns 0 if there is none, or if the listener doesn't take its queue.
 async fn last_emission_before(
     shared: &Shared,
     open: &Open,
@@ -112,8 +112,8 @@ async fn last_emission_before(
     Ok(emissions.last().map_or(0, Entry::seq))
 }
 
-/// Returns the entries after an entry, for a listener that may wait for one of them. Returns none
-/// if the entry itself waits.
+/// Returns the later entries of an entry's thread, if the entry's listener may wait for one of
+/// them. Returns none if the listener never waits, or if the entry itself waits.
 async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let entry = &open.entry;
     let to = entry.to.as_deref().and_then(|it| shared.routes.find(it));

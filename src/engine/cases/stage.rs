@@ -34,7 +34,7 @@ macro_rules! payloads {
         #[derive(Clone, Debug, PartialEq, Payload)]
         #[payload(ns = "urn:cases")]
         pub(super) struct $Name {
-            /// Which.
+            /// The payload's number.
             pub(super) n: u64,
         }
     )* };
@@ -47,27 +47,27 @@ payloads! {
     Sum
     /// A job for `clerk`, which does one at a time.
     Job
-    /// What `desk` keeps until its work is done.
+    /// An order, which `desk` parks until the work on it is done.
     Order
-    /// What `pool` does together with all that waits.
+    /// A load for `pool`, which takes all waiting loads together.
     Load
     /// News that `left` and `right` both take.
     Bulletin
-    /// What `quick` answers at once.
+    /// A question that `quick` answers inline.
     Quick
-    /// What `boss` delegates.
+    /// A scheme that `boss` delegates.
     Scheme
     /// A task for `hand`, which works in threads of its own.
     Task
-    /// What `clock` sends itself later.
+    /// A message that `clock` sends itself later.
     Tick
-    /// What `peer` passes on to its only peer.
+    /// A message that `peer` passes on to its only peer.
     Hop
-    /// What nobody takes.
+    /// A payload that no listener takes.
     Lost
-    /// That a branch is paused.
+    /// News that a branch is paused.
     Paused
-    /// That it goes on.
+    /// News that a paused branch continues.
     Resumed
 }
 
@@ -239,7 +239,8 @@ impl Stage {
         step
     }
 
-    /// Returns the first running handler of a listener, or the one of the message with this id.
+    /// Returns the running handler of a listener for the message `of`. Without `of`, returns the
+    /// listener's first running handler.
     pub(super) fn at_work(&self, listener: &str, of: Option<&EntryId>) -> Key {
         let listener = self.listener(listener);
         let is_it = |key: &&Key| {

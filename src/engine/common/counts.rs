@@ -19,7 +19,7 @@ pub struct Metrics {
     pub entries: u64,
     /// Pushes that were accepted. A push and its repetitions with the same client id count once.
     pub accepted: u64,
-    /// Maps the number of a fault to how many pushes were refused with it.
+    /// Maps a fault's number to the number of refusals with this fault.
     pub refused: BTreeMap<Code, u64>,
     /// For each listener, in the order of registration: how its handlers ended.
     pub handled: Vec<Handled>,
@@ -54,8 +54,8 @@ pub struct Handled {
     /// How many handlers were stopped because their time was up, or because their thread or the
     /// pump ended.
     pub stopped: u64,
-    /// How often messages of a thread waited because the largest allowed number of handlers was
-    /// running.
+    /// How often messages had to wait because the largest allowed number of the listener's handlers
+    /// was running.
     pub held_up: u64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Counts {
     pub(super) commit: AtomicU64,
     pub(super) handled: Vec<[AtomicU64; 4]>,
     pub(super) held_up: Vec<AtomicU64>,
-    /// Refused pushes, with the fault's number as the index.
+    /// The number of refusals with each fault. The index is the fault's number.
     refused: Vec<AtomicU64>,
 }
 
@@ -115,14 +115,14 @@ impl Counts {
         self.commit.fetch_max(head.number, Ordering::Relaxed);
     }
 
-    /// Counts a refused push.
+    /// Counts a refusal.
     pub(crate) fn refused(&self, fault: &Fault) {
         if let Some(count) = self.refused.get(fault.code as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Maps the number of a fault to how many pushes were refused with it.
+    /// Maps a fault's number to the number of refusals with this fault.
     pub(crate) fn refusals(&self) -> BTreeMap<Code, u64> {
         let count = |code: Code| {
             let count = self.refused.get(code as usize)?.load(Ordering::Relaxed);

@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, watch};
 use crate::engine::common::live_queue::{LiveQueue, Showing};
 use crate::id::ThreadId;
 
-/// The threads that have followers, and the followers of all threads.
+/// The followers of single threads, and the followers of the whole log.
 pub(crate) struct Followers {
     threads: DashMap<ThreadId, Channel>,
     count: AtomicUsize,
@@ -31,8 +31,8 @@ impl Followers {
         Followers { threads: DashMap::new(), count: AtomicUsize::new(0), lag, queues }
     }
 
-    /// Adds a follower of all threads, which stays as long as the pump. Its queue is told when the
-    /// log has grown, and gets live payloads if the follower wants them.
+    /// Adds a follower of the whole log, which stays as long as the pump. The returned queue is
+    /// told when the log has grown, and gets live payloads if the follower wants them.
     pub(crate) fn join_all(&self, wants_live: bool) -> Arc<LiveQueue> {
         let queue = Arc::new(LiveQueue::new(if wants_live { self.lag } else { 0 }));
         self.queues.write().unwrap_or_else(PoisonError::into_inner).push(queue.clone());
@@ -40,7 +40,7 @@ impl Followers {
         queue
     }
 
-    /// Tells the followers of all threads that the log has reached this position.
+    /// Tells the followers of the whole log that the log has reached this position.
     pub(crate) fn landed(&self, position: u64) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.iter().for_each(|it| it.landed(position));
@@ -58,7 +58,7 @@ impl Followers {
         }
     }
 
-    /// Shows a live payload to the followers of its thread and to the followers of all threads.
+    /// Shows a live payload to the followers of its thread and to the followers of the whole log.
     pub(crate) fn live(&self, shown: Showing) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.iter().for_each(|it| it.push(&shown));
@@ -80,7 +80,8 @@ impl Followers {
         channel.grown.subscribe()
     }
 
-    /// Returns the live payloads of a thread. The caller must have joined the thread.
+    /// Returns a receiver of a thread's live payloads. None if the thread has no follower, so the
+    /// caller must have called `join` before.
     pub(crate) fn watch(&self, thread: &ThreadId) -> Option<broadcast::Receiver<Showing>> {
         let mut channel = self.threads.get_mut(thread)?;
         let lag = self.lag;

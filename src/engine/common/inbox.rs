@@ -39,8 +39,8 @@ pub(crate) enum Mail {
     Stop,
 }
 
-/// A worker's inbox. Posting never waits. The windows of connections bound the mail of doors. The
-/// number of running handlers bounds the mail of handlers.
+/// A worker's inbox. Posting never waits. The back-pressure windows of connections bound how much
+/// mail doors post. The number of running handlers bounds how much mail handlers post.
 #[derive(Default)]
 pub(crate) struct Inbox {
     mail: Mutex<Vec<Mail>>,

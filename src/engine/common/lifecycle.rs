@@ -21,7 +21,7 @@ use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft,
 use crate::wire::{Checked, Payload, SignedDuration};
 
 /// Posts entries about a start: the start itself, the listeners that joined and left since the last
-/// start, and the announcements of listeners that differ from the last recorded ones. These entries
+/// start, and the announcements that differ from those in the organism's own thread. These entries
 /// are posted before the workers begin to handle messages.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
@@ -132,13 +132,13 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     }
 }
 
-/// The records of listeners in the organism's own thread.
+/// The facts about listeners that the organism's own thread has.
 #[derive(Default)]
 struct Known {
     /// The listeners that joined and haven't left.
     listeners: BTreeSet<String>,
-    /// For each payload name that a listener announces: the body of the last entry of that name in
-    /// the thread.
+    /// Maps the name of a payload that a listener announces to the body of the thread's last entry
+    /// with this name.
     announced: BTreeMap<Name, Bytes>,
 }
 

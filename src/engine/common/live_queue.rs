@@ -1,4 +1,4 @@
-//! A queue of live payloads for a follower of all threads.
+//! A queue of live payloads for a follower of the whole log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -21,7 +21,7 @@ pub(crate) fn begin(shared: &Weak<Shared>, port: &impl Port) {
     }
 }
 
-/// Reports refusals in the organism's own thread until the pump is gone.
+/// Reports refusals in the organism's own thread until the pump is drained or dropped.
 async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
     loop {
         refusals.came.notified().await;

@@ -111,7 +111,7 @@ pub(crate) struct Clients {
 pub(crate) struct PumpState {
     /// None until recovery is over. After that: whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
-    /// The stage of a shutdown. Doors watch it.
+    /// The pump's stage, which doors watch.
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver. A shutdown waits until all receivers are gone.
     pub(crate) doors: watch::Sender<()>,
@@ -147,7 +147,7 @@ impl Shared {
         ThreadId::session(self.runtime.random())
     }
 
-    /// Returns the reason if the pump accepts nothing now.
+    /// Returns the fault with which the pump refuses pushes now. None if it accepts pushes.
     pub(crate) fn closed(&self) -> Option<Fault> {
         if *self.state.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));

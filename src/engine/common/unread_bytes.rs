@@ -1,5 +1,5 @@
-//! Counts the bytes that wait for clients to read them, over all connections. If there are too
-//! many, doors are told to cut the connections of slow readers. This module knows neither sockets
+//! Counts the bytes that wait for clients to read them, over all connections. If too many bytes
+//! wait, doors are told to cut the connections of slow readers. This module knows neither sockets
 //! nor sessions.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::limits::Limits;
 
-/// This module cuts no connection that has never had more unread bytes than this. 16,384 such
-/// connections have at most 64 MiB together.
+/// This module cuts only connections that have had more unread bytes than this at some time. 16,384
+/// connections below this bound have at most 64 MiB together.
 const SMALL_BYTES: usize = 4 * 1024;
 
 /// How long a client may read nothing while more than half of the bound, `owed_bytes_max`, is used
@@ -26,8 +26,8 @@ pub(crate) const LOOK_EVERY_US: u64 = 50_000;
 /// The shortest time between two searches for slow readers that connections begin themselves.
 const LOOK_AGAIN_US: u64 = 1_000;
 
-/// The largest number of connections that one search cuts while there is still room. Closing many
-/// at once would delay the other connections.
+/// The largest number of connections that one search cuts while the total is between a half and
+/// nine sixteenths of the bound. Closing many at once would delay the other connections.
 const CUTS_AT_ONCE: usize = 32;
 
 /// The large messages that are arriving may together take `owed_bytes_max` divided by this.
@@ -39,11 +39,11 @@ const KEPT: usize = 7;
 
 /// The unread bytes of all connections of a pump, at all of its doors.
 ///
-/// Up to a half of `owed_bytes_max`, each connection has only its own bounds. Beyond a half, the
-/// door reads from no connection whose client has something to read, and cuts clients that have
-/// read nothing for 250 ms. The connection with the largest product of bytes and time is cut first.
-/// Beyond nine sixteenths, the door cuts without waiting. The other seven sixteenths are for large
-/// messages that are arriving, and for the allocator.
+/// Up to a half of `owed_bytes_max`, only the bounds of each connection apply. Beyond a half, a
+/// door takes no push from a client that has something to read, and cuts clients that have read
+/// nothing for 250 ms. The connection with the largest product of bytes and time is cut first.
+/// Beyond nine sixteenths, connections are cut without waiting. The other seven sixteenths are for
+/// large messages that are arriving, and for the allocator.
 #[derive(Debug)]
 pub(crate) struct UnreadBytes {
     max: usize,
@@ -104,8 +104,8 @@ impl UnreadBytes {
     }
 
     /// Cuts up to `CUTS_AT_ONCE` connections whose clients have read nothing for 250 ms, until no
-    /// more than a half of the bound is used up. Beyond nine sixteenths, more connections are cut
-    /// until the total is below that, even if their clients have just read.
+    /// more than a half of the bound is used up. As long as more than nine sixteenths are used up,
+    /// cuts further connections, even if their clients have just read.
     pub(crate) fn cut_slow_readers(&self, now_us: u64) {
         let readers = match self.readers.try_lock() {
             Ok(readers) => readers,
@@ -165,8 +165,9 @@ impl ConnectionBytes {
         ConnectionBytes { unread: unread.clone(), bytes: 0, shown: None }
     }
 
-    /// Notes how many bytes wait now, and since when the client has read nothing. If more than half
-    /// of the bound is used up, wakes a door. Beyond nine sixteenths, also cuts slow readers.
+    /// Notes how many bytes wait now, and since when the client has read nothing. If the bytes grew
+    /// and more than half of the bound is used up, wakes a door. Beyond nine sixteenths, also cuts
+    /// slow readers.
     pub(crate) fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
         if bytes > SMALL_BYTES && self.shown.is_none() {
             let reader = Arc::new(SlowReader::default());

@@ -278,7 +278,8 @@ impl Pump {
         self.shared.workers.post(&thread, mail);
     }
 
-    /// Counts a refusal that a door made itself. `who` is the sender's identity or address.
+    /// Counts a refusal that a door made itself, and adds it to the report about refusals. `who` is
+    /// the sender's identity or address.
     pub fn refused(&self, who: &str, fault: &Fault) {
         self.shared.counts.refused(fault);
         self.told_refusal(who, fault);
@@ -290,7 +291,7 @@ impl Pump {
         self.shared.refusals.note(who, fault, self.shared.runtime.now_us());
     }
 
-    /// Maps the number of a fault to how many pushes were refused with it so far.
+    /// Maps a fault's number to the number of refusals with this fault so far.
     #[must_use]
     pub fn refusals(&self) -> BTreeMap<Code, u64> {
         self.shared.counts.refusals()
@@ -335,8 +336,8 @@ impl Pump {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 
-    /// Adds a follower of all threads, which stays as long as the pump. Its queue is told when the
-    /// log has grown, and gets live payloads if the follower wants them.
+    /// Adds a follower of the whole log, which stays as long as the pump. The returned queue is
+    /// told when the log has grown, and gets live payloads if the follower wants them.
     pub(crate) fn live_queue(&self, wants_live: bool) -> Arc<LiveQueue> {
         self.shared.clients.followers.join_all(wants_live)
     }
@@ -388,8 +389,8 @@ impl Pump {
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = self.shared.runtime.now_us() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
-            // Every worker is asked twice, since it may have sent mail to a worker that was drained
-            // before.
+            // Every worker is asked twice, since a worker may send mail to another worker that was
+            // drained before it.
             for inbox in self.shared.workers.inboxes.iter().chain(&self.shared.workers.inboxes) {
                 let (done, idle) = oneshot::channel();
                 inbox.post(Mail::Drain(done));

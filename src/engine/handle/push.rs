@@ -225,8 +225,8 @@ impl Pump {
         Ok(CheckedPush { destination, by, message, meta: envelope.meta, id, span })
     }
 
-    /// Claims the client id of a push, if it has one, once no other push on its way has the same
-    /// id. Then looks the id up in the log.
+    /// Claims the client id of a push, and looks the id up in the log. Waits while another push has
+    /// claimed the same id. A push without a client id may be posted at once.
     async fn claim_id(
         &self,
         checked: CheckedPush,

@@ -1,5 +1,5 @@
-//! The record of messages in the log: the entries that each message led to, and the time at which
-//! it was consumed. A replay is compared with this record.
+//! The record of messages in the log: which entries each message led to, and when the message was
+//! consumed. A replay is compared with this record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Record {
     pub(super) emissions: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
     /// Maps an entry that names no receiver to its recorded receivers.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
-    /// Maps a thread that ended to its last entry, and to the entry's position in the log.
+    /// Maps a thread that ended to the entry that ended it, with the entry's position in the log.
     pub(super) ends: HashMap<ThreadId, (Entry, u64)>,
     /// The entries about budgets, in order.
     pub(super) charges: Vec<Arc<log::Entry>>,

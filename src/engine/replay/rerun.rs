@@ -398,8 +398,8 @@ impl<'a> RecordedOutcome<'a> {
         RecordedOutcome { entries, faults: outputs.iter().filter_map(fault).collect() }
     }
 
-    /// Returns whether an emission opened a thread when it was recorded, because its receiver was
-    /// busy.
+    /// Returns whether the recorded emission with this payload opened a thread. A replay can't know
+    /// whether the receiver was busy, which also opens a thread.
     fn began(&self, ready: &Ready) -> bool {
         let (Target::Listener(_), Ok(checked)) = (&ready.target, &ready.payload) else {
             return false;
@@ -434,8 +434,8 @@ impl<'a> RecordedOutcome<'a> {
         let mut faults = self.faults.iter();
         for ready in now {
             let (checked, then) = match &ready.payload {
-                // If the log has no more emissions, the recorded handler failed. In that case its
-                // fault is compared.
+                // If the log has no more emissions, the recorded handler failed. In that case the
+                // handler's fault is compared.
                 Ok(checked) => {
                     let then = entries.next();
                     let fault = if then.is_none() { faults.next() } else { None };

@@ -100,7 +100,7 @@ pub struct Spending {
     pub used: u64,
     /// The limit. [`u64::MAX`] means that there is none.
     pub limit: u64,
-    /// For turns: the thread and the listener.
+    /// The thread and the listener that spent the turns. None for every budget but turns.
     pub of: Option<(ThreadId, Arc<str>)>,
 }
 
@@ -158,7 +158,7 @@ impl Plan {
         Ok((!threads.is_empty()).then_some(TreeState { position, threads, budget }))
     }
 
-    /// Returns the amounts that a tree had spent at the cut.
+    /// Returns the amounts that a tree had spent at the cut, a position of the log.
     async fn spending(
         &self,
         log: &dyn Log,
