@@ -43,6 +43,7 @@ mod context;
 mod handed_metadata;
 mod native;
 pub mod attachments;
+mod hidden_messages;
 pub mod render;
 pub mod recall;
 pub mod transcript;
@@ -62,7 +63,7 @@ mod prompt_feeds;
 mod between_turns;
 mod charge;
 pub mod cost;
-mod summary;
+mod write_summary;
 mod resume;
 mod turn;
 

@@ -10,10 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use pumphouse::listener::Clears;
 use pumphouse::model::{Prompt, PromptMessage, Role};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ContextCleared, ContextRestored, ThreadResult, ThreadStatus};
+use pumphouse::wire::core::{ThreadResult, ThreadStatus};
 use pumphouse::xml::{Child, escape_attribute};
 
 use super::super::action::words::ActionResult;
@@ -23,12 +22,12 @@ use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
 use super::cut_result::shown;
 use super::escape::harmless;
+use super::hidden_messages::hidden_messages;
 use super::native::Natives;
 pub use super::prompt_form::{Form, RENDERING, RESULT_BYTES};
 use super::prompt_order::{late, under_way};
 use super::words::{
-    CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
-    flag,
+    CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped, flag,
 };
 
 /// The line above a late result. A result of an action or a thread is late if the work that asked
@@ -58,7 +57,7 @@ pub fn render(
     // Messages that came while the model wrote are placed after its reply. So are messages that
     // came just before the turn and that the turn's prompt didn't show.
     let mut during: Option<Vec<Part>> = None;
-    let mut gap = gap(form.number, agent, view);
+    let mut hidden = hidden_messages(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
     let natives = Natives::of(form, agent, view);
     let mut attachments = Attachments::of(form.attachments, view);
@@ -66,8 +65,8 @@ pub fn render(
         if unseen.contains(&entry.seq()) {
             during.get_or_insert_default();
         }
-        if let Some(gap) = gap.take_if(|it| it.first < entry.seq()) {
-            put(&mut prompt, Role::User, &gap.said);
+        if let Some(hidden) = hidden.take_if(|it| it.first < entry.seq()) {
+            put(&mut prompt, Role::User, &hidden.text);
         }
         let heard = if let Some(part) = attachments.take(entry.seq()) {
             Some(part)
@@ -152,51 +151,6 @@ fn put_part(prompt: &mut Prompt, it: Part) {
     if let Some(last) = prompt.messages.last_mut() {
         last.attached.extend(it.attached);
     }
-}
-
-/// The place of the messages that are hidden by clears, and the text that stands there instead.
-struct Gap {
-    /// The number of the first entry that is hidden.
-    first: u64,
-    said: String,
-}
-
-/// The text in place of the messages that clears hide, from form 2 on. None if nothing is hidden.
-///
-/// The newest clear in force is always in view itself, so the clears can be computed from the view.
-fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
-    let mut clears = Clears::default();
-    view.iter().for_each(|it| clears.apply(it));
-    let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
-    let said = match clears.messages() {
-        Some(0) => return None,
-        Some(1) => "1 earlier message is hidden; nothing is lost.".to_owned(),
-        Some(count) => format!("{count} earlier messages are hidden; nothing is lost."),
-        None => "Earlier messages are hidden; nothing is lost.".to_owned(),
-    };
-    let said = match summary(agent, view) {
-        None => format!("[{said}]"),
-        Some(ContextSummary { error: Some(_), .. }) => {
-            format!("[{said} There is no summary of them.]")
-        }
-        Some(it) => format!("[{said} In short:]\n{}", harmless(&it.text)),
-    };
-    Some(Gap { first, said })
-}
-
-/// The agent's newest summary of messages that are hidden by a clear in force.
-fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
-    let (mut newest, mut in_force) = (None, Vec::new());
-    for entry in view.iter().filter(|it| !it.is_refused()) {
-        if entry.from() == agent && entry.is::<ContextSummary>() {
-            newest = entry.decode_if::<ContextSummary>();
-        } else if entry.is::<ContextCleared>() {
-            in_force.push(newest.take());
-        } else if entry.is::<ContextRestored>() {
-            in_force.pop();
-        }
-    }
-    in_force.into_iter().rev().flatten().next()
 }
 
 /// The text for a message to the agent from another sender. None for the records of feeds.

@@ -263,7 +263,7 @@ impl TurnContext {
             return Some(TurnOutcome::Stopped("context-full", text, emissions));
         };
         if agent.settings.on_context_full == OnFull::Summarise
-            && let Some(summary) = self.summary(prompt, keep).await
+            && let Some(summary) = self.write_summary(prompt, keep).await
         {
             emissions.add(Note(summary));
         }

@@ -18,7 +18,7 @@ use super::super::words::agent::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction, Interrupt, Notice,
     Response, ResponseWaits, Stopped, is_last_word,
 };
-use super::rules::Stop;
+use super::what_next::Stop;
 use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
 
 /// Listeners whose answers only confirm that a request was carried out. Such an answer begins no

@@ -7,7 +7,7 @@
 //! *under way*. `docs/agents.md` has the rules.
 
 mod names;
-mod rules;
+mod what_next;
 mod apply;
 mod turns;
 
@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::schedule::CurrentThread;
 use super::words::action::{Mode, Status};
 use super::words::agent::CognitionTools;
-pub use rules::{Next, Rules, Stop, StopReason};
+pub use what_next::{Next, Rules, Stop, StopReason};
 
 /// What happens to a final response while actions of its turn are unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

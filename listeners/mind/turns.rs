@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::super::words::action::{Action, Mode, OnError, Status};
 use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
-use super::rules::Stop;
+use super::what_next::Stop;
 use super::{ActionRecord, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
 
 impl Mind {

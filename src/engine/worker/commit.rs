@@ -9,7 +9,7 @@ use crate::engine::runtime_port::Port;
 use crate::engine::tree::effect::{Effect, Step, Timing};
 use crate::engine::tree::event::Event;
 use crate::engine::worker::driver::{FreePlaces, Worker, drop_effects, world};
-use crate::engine::worker::lanes::{Flight, Landed, Lane};
+use crate::engine::worker::log_lanes::{Flight, Landed, Lane};
 use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::ThreadId;
 use crate::limits::HURRY_US;

@@ -23,7 +23,7 @@ use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::worker::host::EngineHost;
-use crate::engine::worker::lanes::Lanes;
+use crate::engine::worker::log_lanes::Lanes;
 use crate::engine::worker::load::Loaded;
 use crate::engine::worker::run_queue::RunQueue;
 use crate::engine::worker::timers::Waits;

@@ -4,7 +4,7 @@
 //! - `usage`: how much work each tree took lately, and which trees are light.
 //! - `window`: how many steps may be on their way in the lower lane at once.
 //! - `run_queue`: which tree runs next.
-//! - `lanes`: batches on their way to the log, in the priority lane and the lower lane.
+//! - `log_lanes`: batches on their way to the log, in the priority lane and the lower lane.
 //! - `timers`: deliveries that wait for a time or an entry.
 //! - `tree_slot`: a tree in a worker's memory, with its queue.
 //! - `handoff`: posts a handler's emissions, and wakes their workers when the handler yields.
@@ -26,7 +26,7 @@
 mod usage;
 mod window;
 mod run_queue;
-mod lanes;
+mod log_lanes;
 mod timers;
 mod tree_slot;
 mod handoff;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use crate::engine::common::inbox::Mail;
 use crate::engine::tree::event::Event;
 use crate::engine::tree::step::Tree;
-use crate::engine::worker::lanes::LastBatches;
+use crate::engine::worker::log_lanes::LastBatches;
 use crate::engine::worker::usage::Usage;
 
 /// A hash with a random key, so that no client can choose ids that collide.

@@ -30,7 +30,7 @@ impl TurnContext {
     /// Summarises the older messages of a prompt, for a clear that keeps `keep` messages. After a
     /// failure, the summary has an error and no text. A replay takes the summary from the record,
     /// and repeats the charges for it. None if the replayed record has no summary.
-    pub(super) async fn summary(&self, prompt: &Prompt, keep: u64) -> Option<ContextSummary> {
+    pub(super) async fn write_summary(&self, prompt: &Prompt, keep: u64) -> Option<ContextSummary> {
         if let Some(record) = &self.record.0 {
             // The first settlement may be that of a reservation that an earlier handling left open.
             let mut open = usize::from(self.mind.reserved.is_some());

@@ -1,0 +1,54 @@
+//! The text in a prompt at the place of messages that are hidden by clears.
+
+use pumphouse::listener::Clears;
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{ContextCleared, ContextRestored};
+
+use super::escape::harmless;
+use super::words::ContextSummary;
+
+/// The messages that clears hide from a prompt.
+pub(super) struct HiddenMessages {
+    /// The number of the first entry that is hidden.
+    pub(super) first: u64,
+    /// The text that the prompt shows in place of the messages.
+    pub(super) text: String,
+}
+
+/// Returns the messages that clears hide, from form 2 on. None if nothing is hidden.
+///
+/// The newest clear in force is always in view itself, so the clears can be computed from the view.
+pub(super) fn hidden_messages(form: u32, agent: &str, view: &[Entry]) -> Option<HiddenMessages> {
+    let mut clears = Clears::default();
+    view.iter().for_each(|it| clears.apply(it));
+    let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
+    let said = match clears.messages() {
+        Some(0) => return None,
+        Some(1) => "1 earlier message is hidden; nothing is lost.".to_owned(),
+        Some(count) => format!("{count} earlier messages are hidden; nothing is lost."),
+        None => "Earlier messages are hidden; nothing is lost.".to_owned(),
+    };
+    let text = match summary(agent, view) {
+        None => format!("[{said}]"),
+        Some(ContextSummary { error: Some(_), .. }) => {
+            format!("[{said} There is no summary of them.]")
+        }
+        Some(it) => format!("[{said} In short:]\n{}", harmless(&it.text)),
+    };
+    Some(HiddenMessages { first, text })
+}
+
+/// The agent's newest summary of messages that are hidden by a clear in force.
+fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
+    let (mut newest, mut in_force) = (None, Vec::new());
+    for entry in view.iter().filter(|it| !it.is_refused()) {
+        if entry.from() == agent && entry.is::<ContextSummary>() {
+            newest = entry.decode_if::<ContextSummary>();
+        } else if entry.is::<ContextCleared>() {
+            in_force.push(newest.take());
+        } else if entry.is::<ContextRestored>() {
+            in_force.pop();
+        }
+    }
+    in_force.into_iter().rev().flatten().next()
+}
