@@ -7,8 +7,8 @@ use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
 use crate::engine::tree::event::{Event, Key, Push, Ready, Unfinished};
+use crate::engine::tree::folds::FoldVersion;
 use crate::id::ThreadId;
-use crate::listener::Awake;
 use crate::wire::{Checked, Fault};
 
 /// A message to a worker.
@@ -78,6 +78,5 @@ impl Inbox {
     }
 }
 
-/// The folds of a thread that a worker has in memory. For each listener: its index, the number of
-/// the last entry that its folds have seen, and their states.
-pub(crate) type Cached = Vec<(usize, u64, Vec<Awake>)>;
+/// The newest states of a thread's folds that a worker has in memory.
+pub(crate) type Cached = Vec<FoldVersion>;

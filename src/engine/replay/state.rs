@@ -13,6 +13,7 @@ use crate::engine::handle::pump::Pump;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::event::CORE_NAME;
+use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::route::{Registered, Routes};
 use crate::engine::worker::load::read_folds;
 use crate::id::{EntryId, ThreadId};
@@ -367,15 +368,15 @@ impl Pump {
             if listener.folds.is_empty() {
                 continue;
             }
-            // Folds in memory may be ahead of the log.
-            let is_kept = |it: &&(usize, u64, _)| it.0 == at && it.1 <= record.last_seq;
-            let kept = cached.iter().find(is_kept);
-            let from = kept.map(|(_, seq, states)| (*seq, states.clone()));
-            let from = from.unwrap_or_else(|| {
-                (0, listener.folds.iter().map(|(_, fold)| (fold.empty)()).collect())
+            let from = listener.folds.iter().map(|(id, fold)| {
+                // Folds in memory may be ahead of the log.
+                let is_kept = |it: &&FoldVersion| it.id == id.0 && it.seq <= record.last_seq;
+                let empty = || FoldVersion { id: id.0, seq: 0, state: (fold.empty)() };
+                cached.iter().find(is_kept).cloned().unwrap_or_else(empty)
             });
-            let (_, states) = read_folds(shared.clone(), at, upto.clone(), from).await?;
-            for ((id, fold), state) in listener.folds.iter().zip(&states) {
+            let versions = read_folds(shared.clone(), at, upto.clone(), from.collect()).await?;
+            for ((id, fold), version) in listener.folds.iter().zip(&versions) {
+                let state = &version.state;
                 all.push(FoldState::new(&listener.name, id.1, Ok((fold.show)(state))));
             }
         }

@@ -12,7 +12,7 @@ use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::parked;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending};
-use crate::engine::tree::thread::{Delivery, Folds, Later, Origin, Running, Thread};
+use crate::engine::tree::thread::{Delivery, Later, Origin, Running, Thread};
 use crate::id::EntryId;
 use crate::listener::{ArrivalSignal, Entry, Park};
 use crate::log::{Flags, Mark, State};
@@ -77,13 +77,8 @@ impl Thread {
             self.parked -= parked.len();
             lane.running += 1;
             if !registered.traits.pure {
-                for delivery in std::iter::once(&first).chain(&rest) {
-                    out.batch.marks.push(Mark::Started {
-                        entry: delivery.entry.id().clone(),
-                        listener: registered.name.clone(),
-                        attempt: delivery.attempt,
-                    });
-                }
+                let started = |it: &Delivery| it.started(registered.name.clone());
+                out.batch.marks.extend(std::iter::once(&first).chain(&rest).map(started));
             }
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let arrivals = registered.takes_arrivals.then(ArrivalSignal::default);
@@ -103,6 +98,9 @@ impl Thread {
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };
+            if world.routes.handler(start.receiver).takes_folds {
+                self.folds.note_start(listener, start.as_of);
+            }
             let running = Running::new(first, more, root, cancel, arrivals);
             self.running.insert((seq, listener), running);
             out.effects.push(Effect::Start(Box::new(start)));
@@ -224,11 +222,7 @@ impl Thread {
             over.push((seq, listener, 0));
             out.later.push(Timing::Over(Key { thread: self.id.clone(), seq, listener }));
         }
-        let leave = self.folds.drain().flat_map(|(listener, folds)| {
-            let waiting = if let Folds::Waking(it) = folds { it.len() } else { 0 };
-            std::iter::repeat_with(move || Effect::Leave(listener)).take(waiting)
-        });
-        out.effects.extend(leave);
+        out.effects.extend(self.folds.drain().into_iter().map(Effect::Leave));
         over.sort_unstable();
         for (seq, listener, _) in &over {
             self.note_done(*seq, *listener, world, out);

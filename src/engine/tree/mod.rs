@@ -20,6 +20,7 @@
 //! - `request`: the requests of a thread to its tree.
 //! - `budget_ledger`, `budget_rules`: the budget accounts of a tree, and the rules on them.
 //! - `reserved_amounts`, `reservations`: the parts of a budget that running handlers have reserved.
+//! - `folds`: the folds of one thread.
 //! - `thread`: the state of one thread.
 //!
 //! - `sending`: an entry without a number yet, and the handling that sends the entry.
@@ -46,6 +47,7 @@ pub(crate) mod due_time;
 pub(crate) mod event;
 pub(crate) mod reserved_amounts;
 pub(crate) mod budget_ledger;
+pub(crate) mod folds;
 pub(crate) mod thread;
 mod sending;
 mod request;

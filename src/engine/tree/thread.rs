@@ -7,14 +7,15 @@ use std::sync::{Arc, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::tree::event::{Key, Push, Start};
+use crate::engine::tree::event::{Key, Push};
+use crate::engine::tree::folds::Folds;
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::loop_guard::{Chain, Guard};
 use crate::engine::tree::observer::PushObserver;
 use crate::engine::tree::reserved_amounts::ReservedAmounts;
-use crate::engine::tree::route::Receiver;
+use crate::engine::tree::route::{Receiver, Routes};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{ArrivalSignal, Awake, Entry, Park};
+use crate::listener::{ArrivalSignal, Entry, FoldId, FoldOf, Park};
 use crate::log;
 use crate::log::State;
 use crate::wire::{Code, Fault};
@@ -63,7 +64,7 @@ pub(crate) struct Thread {
     pub(crate) last_emissions: FxHashMap<usize, (u64, u64)>,
     /// For each identity: the observer of its last push, and the sender's own number for that push.
     pub(crate) observers: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
-    pub(crate) folds: FxHashMap<usize, Folds>,
+    pub(crate) folds: Folds,
     /// Entries that some fold hasn't seen yet, and the first entries of a young thread.
     pub(crate) recent: VecDeque<Entry>,
     pub(crate) state: State,
@@ -192,6 +193,13 @@ impl Delivery {
     }
 }
 
+impl Delivery {
+    /// Returns the record that a handler of this listener begins with the delivery.
+    pub(crate) fn started(&self, listener: Arc<str>) -> log::Mark {
+        log::Mark::Started { entry: self.entry.id().clone(), listener, attempt: self.attempt }
+    }
+}
+
 /// A running handler and the messages that it handles.
 pub(crate) struct Running {
     /// The message that started the handler, with the emissions of an earlier attempt that this
@@ -248,13 +256,6 @@ pub(crate) struct Origin {
     pub(crate) undelivered: Option<Box<Fault>>,
 }
 
-/// The folds of one listener. `Awake` has their states, and the number of the last entry that they
-/// have seen. `Waking` has the handlers that start once the folds are loaded.
-pub(crate) enum Folds {
-    Awake { seq: u64, states: Vec<Awake> },
-    Waking(VecDeque<Box<Start>>),
-}
-
 impl Thread {
     pub(crate) fn new(record: log::NewThread, owner: Arc<str>, last_seq: u64) -> Thread {
         Thread {
@@ -276,7 +277,7 @@ impl Thread {
             resumed_push: 0,
             last_emissions: FxHashMap::default(),
             observers: Vec::new(),
-            folds: FxHashMap::default(),
+            folds: Folds::default(),
             recent: VecDeque::new(),
             state: State::Open,
             depth: 0,
@@ -303,7 +304,7 @@ impl Thread {
             && self.held.is_empty()
             && self.origins.is_empty()
             && self.overdue.is_empty()
-            && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
+            && !self.folds.is_waking()
     }
 
     /// Returns whether a client that pushed still listens.
@@ -402,12 +403,11 @@ impl Thread {
         self.recent.push_back(entry.clone());
         let is_over_full = self.recent.len() > at_hand_max;
         if is_over_full {
-            let oldest = self.recent.front().map_or(0, Entry::seq);
-            self.folds.retain(|_, it| !matches!(it, Folds::Awake { seq, .. } if *seq < oldest));
+            self.folds.drop_before(self.recent.front().map_or(0, Entry::seq));
         }
         // A fold that is being loaded will continue with these entries.
-        let wakes = || self.folds.values().any(|it| matches!(it, Folds::Waking(_)));
-        if is_over_full || was_young && !self.is_young(at_hand_max) && !wakes() {
+        let is_waking = self.folds.is_waking();
+        if is_over_full || was_young && !self.is_young(at_hand_max) && !is_waking {
             self.trim();
         }
     }
@@ -422,11 +422,7 @@ impl Thread {
 
     /// Drops the entries that every fold has seen. Folds that are being loaded don't count.
     pub(crate) fn trim(&mut self) {
-        let seen = self.folds.values().map(|it| match it {
-            Folds::Awake { seq, .. } => *seq,
-            Folds::Waking(_) => u64::MAX,
-        });
-        let seen = seen.min().unwrap_or(u64::MAX);
+        let seen = self.folds.seen_by_all().unwrap_or(u64::MAX);
         while self.recent.front().is_some_and(|it| it.seq() <= seen) {
             self.recent.pop_front();
         }
@@ -439,6 +435,36 @@ impl Thread {
         self.has_all_at_hand()
             && self.recent.len() <= at_hand_max.min(FIRST_AT_HAND_MAX)
             && bytes() <= FIRST_BYTES_MAX
+    }
+
+    /// Returns whether the folds with these ids can be brought up to the entry `upto` with entries
+    /// in memory, for a listener that takes these folds.
+    pub(crate) fn can_fold<'a>(
+        &self,
+        listener: usize,
+        mut ids: impl Iterator<Item = &'a FoldId>,
+        upto: u64,
+    ) -> bool {
+        let first = self.recent.front().map_or(u64::MAX, Entry::seq);
+        ids.all(|id| match self.folds.best(listener, id.0, upto) {
+            Some(it) => it.seq == upto || first <= it.seq + 1,
+            None => first == 1,
+        })
+    }
+
+    /// Pins the shared states of these folds for each other listener that takes them and has a
+    /// message before `upto` left. Callers call this before they bring the shared states up to
+    /// `upto`.
+    pub(crate) fn pin_folds(&mut self, folds: &[(FoldId, FoldOf)], upto: u64, routes: &Routes) {
+        let next = |it: &Deliveries| it.waiting.front().map(|it| it.entry.seq());
+        let waiting =
+            self.deliveries.iter().filter_map(|(listener, it)| Some((*listener, next(it)?)));
+        let behind = waiting.chain(self.folds.starting()).filter(|(_, seq)| *seq < upto);
+        for (listener, seq) in behind.collect::<Vec<_>>() {
+            let own = &routes.listeners[listener].folds;
+            let shared = own.iter().filter(|(id, _)| folds.iter().any(|(it, _)| it == id));
+            shared.for_each(|(id, _)| self.folds.pin(listener, id.0, seq));
+        }
     }
 
     /// Returns whether every entry from the first on is in memory.
@@ -460,7 +486,10 @@ pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::any::TypeId;
+
     use super::*;
+    use crate::engine::tree::folds::FoldVersion;
     use crate::log::conformance::{note, session};
     use crate::xml::Element;
 
@@ -469,8 +498,9 @@ mod tests {
     /// last entry that each fold has seen.
     fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
         let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
-        for (listener, seq) in folds.iter().enumerate() {
-            thread.folds.insert(listener, Folds::Awake { seq: *seq, states: Vec::new() });
+        let ids = [TypeId::of::<u8>(), TypeId::of::<u16>()];
+        for (id, seq) in ids.into_iter().zip(folds) {
+            thread.folds.put(0, FoldVersion { id, seq: *seq, state: Arc::new(()) });
         }
         let body = format!("<n xmlns=\"urn:n\">{}</n>", "x".repeat(bytes));
         let element = Element::from_canonical(body.clone().into()).unwrap();
@@ -485,7 +515,7 @@ mod tests {
     fn a_fold_that_wakes_finds_what_came_meanwhile() {
         for from in [1, 7] {
             let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
-            thread.folds.insert(0, Folds::Waking(VecDeque::new()));
+            thread.folds.begin_waking(0, VecDeque::new());
             for seq in from..from + 50 {
                 let draft = note(&format!("a/{seq}"));
                 let element = Element::from_canonical(draft.body.clone()).unwrap();

@@ -167,6 +167,7 @@ impl<P: Port> Worker<P> {
         for effect in early {
             let Effect::Start(start) = effect else { continue };
             if !self.is_wanted(&start) {
+                self.note_unwanted(&start);
                 continue;
             }
             if !shared.routes.handler(start.receiver).takes_folds {

@@ -23,8 +23,8 @@ use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::worker::host::EngineHost;
-use crate::engine::worker::log_lanes::Lanes;
 use crate::engine::worker::load::Loaded;
+use crate::engine::worker::log_lanes::Lanes;
 use crate::engine::worker::run_queue::RunQueue;
 use crate::engine::worker::timers::Waits;
 use crate::engine::worker::tree_slot::{AwakeTree, KeyedHash, TreeSlot};
@@ -362,6 +362,7 @@ impl<P: Port> Worker<P> {
     /// Runs a handler, once the folds that it takes are in memory.
     fn begin(&mut self, start: Box<Start>) {
         if !self.is_wanted(&start) {
+            self.note_unwanted(&start);
             return self.leave(start.receiver.listener);
         }
         if !self.shared.routes.handler(start.receiver).takes_folds {
@@ -371,8 +372,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Returns whether a handler is still to begin. The handler's thread may have ended since the
-    /// step that started the handler.
+    /// Returns whether a handler is still to begin. Its thread may have ended meanwhile.
     pub(crate) fn is_wanted(&self, start: &Start) -> bool {
         let id = start.entry.id();
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener: start.receiver.listener };

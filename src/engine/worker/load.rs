@@ -8,10 +8,11 @@ use crate::engine::read_fault::unread;
 use crate::engine::tree::budget_ledger;
 use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::event::Key;
+use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::lineage::Lineage;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{Awake, Entry};
+use crate::listener::Entry;
 use crate::log;
 use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault};
@@ -19,7 +20,7 @@ use crate::wire::{Code, Fault};
 /// A tree or folds that were loaded from the log, or the error of loading them.
 pub(crate) enum Loaded {
     Tree(ThreadId, Result<LoadedTree, UnreadableTree>),
-    Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
+    Folds { thread: ThreadId, listener: usize, folds: Result<Vec<FoldVersion>, Fault> },
 }
 
 /// A tree that was read from the log: its threads, its budget, and its deliveries that wait for a
@@ -63,18 +64,21 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Applies an entry to the folds of a listener. A panic of a fold is caught, and becomes a fault
-/// for this listener alone.
+/// Applies an entry to the folds of a listener, unless a fold's state already includes the entry. A
+/// panic of a fold is caught, and becomes a fault for this listener alone.
 pub(super) fn apply(
     shared: &Shared,
     listener: usize,
     entry: &Entry,
-    states: &mut [Awake],
+    versions: &mut [FoldVersion],
 ) -> Result<(), Fault> {
     let registered = &shared.routes.listeners[listener];
     let applied = catch_unwind(AssertUnwindSafe(|| {
-        for (state, (_, fold)) in states.iter_mut().zip(&registered.folds) {
-            (fold.apply)(state, entry);
+        for (version, (_, fold)) in versions.iter_mut().zip(&registered.folds) {
+            if version.seq < entry.seq() {
+                (fold.apply)(&mut version.state, entry);
+                version.seq = entry.seq();
+            }
         }
     }));
     applied.map_err(|_| {
@@ -84,14 +88,14 @@ pub(super) fn apply(
     })
 }
 
-/// Loads folds: applies to `states` the entries after the number `seq`, up to the entry `upto`.
-/// Returns the number of the last applied entry with the states.
+/// Brings the folds of a listener up to the entry `upto`, with entries from the log.
 pub(crate) async fn read_folds(
     shared: Arc<Shared>,
     listener: usize,
     upto: EntryId,
-    (mut seq, mut states): (u64, Vec<Awake>),
-) -> Result<(u64, Vec<Awake>), Fault> {
+    mut versions: Vec<FoldVersion>,
+) -> Result<Vec<FoldVersion>, Fault> {
+    let mut seq = versions.iter().map(|it| it.seq).min().unwrap_or(upto.seq);
     let mut pages = Pages::of(&*shared.log, &upto.thread).after(seq).upto(upto.seq);
     while seq < upto.seq {
         let Some(page) = pages.next().await.map_err(|error| unread(&error))? else {
@@ -100,9 +104,9 @@ pub(crate) async fn read_folds(
         };
         for entry in &page {
             let entry = Entry::kept(entry);
-            apply(&shared, listener, &entry, &mut states)?;
+            apply(&shared, listener, &entry, &mut versions)?;
             seq = entry.seq();
         }
     }
-    Ok((seq, states))
+    Ok(versions)
 }

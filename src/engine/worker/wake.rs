@@ -7,14 +7,15 @@ use crate::engine::read_fault::{owner, unread_of};
 use crate::engine::runtime_port::Port;
 use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
+use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::step::Tree;
-use crate::engine::tree::thread::{Folds, Later, Thread};
+use crate::engine::tree::thread::{Later, Thread};
 use crate::engine::worker::driver::Worker;
 use crate::engine::worker::load::{Loaded, LoadedTree, UnreadableTree, apply, find, read_folds};
 use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::Awake;
+use crate::listener::{Awake, FoldId, FoldOf};
 use crate::log;
 use crate::wire::Fault;
 
@@ -123,69 +124,69 @@ impl<P: Port> Worker<P> {
 
     /// Returns whether the folds that a handler takes are in memory, or can be computed from
     /// entries in memory.
-    pub(crate) fn has_folds(&self, start: &Start) -> bool {
-        let thread = start.entry.thread();
-        let Some(TreeSlot::Awake(slot)) = self.trees.get(thread.tree_str()) else { return false };
-        let Some(thread) = slot.tree.threads.get(thread) else { return false };
-        match thread.folds.get(&start.receiver.listener) {
-            Some(Folds::Awake { seq, .. }) if *seq <= start.as_of => {
-                let next = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
-                *seq == start.as_of || next
-            }
-            None => thread.has_all_at_hand(),
-            Some(_) => false,
-        }
+    pub(crate) fn has_folds(&mut self, start: &Start) -> bool {
+        let (id, listener) = (start.entry.thread(), start.receiver.listener);
+        let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else { return false };
+        let Some(thread) = slot.tree.thread(id) else { return false };
+        let ids = self.shared.routes.listeners[listener].folds.iter().map(|(id, _)| id);
+        thread.folds.waiting(listener).is_none() && thread.can_fold(listener, ids, start.as_of)
     }
 
     /// Returns the folds that a handler takes, as of the entry with the number `Start::as_of`.
     /// Returns None if the folds have to be loaded first; the handler then waits for them. Also
     /// returns None if a fold panicked; the handler has failed then.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
-        let id = EntryId::new(start.entry.thread(), start.as_of);
-        let listener = start.receiver.listener;
-        let tree = self.trees.get_mut(id.thread.tree_str());
-        let Some(TreeSlot::Awake(slot)) = tree else { return None };
-        let thread = slot.tree.thread(&id.thread)?;
-        let empty = || {
-            let folds = &self.shared.routes.listeners[listener].folds;
-            folds.iter().map(|(_, fold)| (fold.empty)()).collect()
-        };
-        if thread.has_all_at_hand() && !thread.folds.contains_key(&listener) {
-            thread.folds.insert(listener, Folds::Awake { seq: 0, states: empty() });
+        let (id, upto) = (start.entry.thread().clone(), start.as_of);
+        let (listener, shared) = (start.receiver.listener, self.shared.clone());
+        let folds = &shared.routes.listeners[listener].folds;
+        let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else { return None };
+        let thread = slot.tree.thread(&id)?;
+        thread.folds.note_started(listener, upto);
+        if let Some(waiting) = thread.folds.waiting(listener) {
+            waiting.push_back(start);
+            return None;
         }
-        let from = match thread.folds.get_mut(&listener) {
-            Some(Folds::Waking(waiting)) => {
-                waiting.push_back(start);
+        if !thread.can_fold(listener, folds.iter().map(|(id, _)| id), upto) {
+            let best = |(id, fold): &(FoldId, FoldOf)| {
+                let best = thread.folds.best(listener, id.0, upto).cloned();
+                best.unwrap_or_else(|| FoldVersion { id: id.0, seq: 0, state: (fold.empty)() })
+            };
+            let from = folds.iter().map(best).collect();
+            thread.folds.begin_waking(listener, VecDeque::from([start]));
+            self.waking.push(Box::pin(async move {
+                let upto = EntryId::new(&id, upto);
+                let folds = read_folds(shared, listener, upto, from).await;
+                Loaded::Folds { thread: id, listener, folds }
+            }));
+            return None;
+        }
+        thread.pin_folds(folds, upto, &shared.routes);
+        let taken = folds.iter().map(|fold| thread.folds.take(listener, fold, upto));
+        let mut versions: Vec<FoldVersion> = taken.collect();
+        let seen = versions.iter().map(|it| it.seq).min().unwrap_or(upto);
+        let next = thread.recent.iter().filter(|it| it.seq() > seen && it.seq() <= upto);
+        for entry in next {
+            if let Err(fault) = apply(&shared, listener, entry, &mut versions) {
+                self.fail(&start, fault);
                 return None;
             }
-            Some(Folds::Awake { seq, states }) if *seq <= id.seq => {
-                let known = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
-                if *seq == id.seq || known {
-                    let next = thread.recent.iter();
-                    let mut next = next.filter(|it| it.seq() > *seq && it.seq() <= id.seq);
-                    let applied = next.try_for_each(|it| apply(&self.shared, listener, it, states));
-                    if let Err(fault) = applied {
-                        thread.folds.remove(&listener);
-                        self.fail(&start, fault);
-                        return None;
-                    }
-                    *seq = id.seq;
-                    let states = states.clone();
-                    thread.note_seen(self.shared.limits.entries_at_hand_max);
-                    return Some((start, states));
-                }
-                (*seq, states.clone())
-            }
-            Some(Folds::Awake { .. }) | None => (0, empty()),
-        };
-        thread.folds.insert(listener, Folds::Waking(VecDeque::from([start])));
-        let shared = self.shared.clone();
-        self.waking.push(Box::pin(async move {
-            let thread = id.thread.clone();
-            let folds = read_folds(shared, listener, id, from).await;
-            Loaded::Folds { thread, listener, folds }
-        }));
-        None
+        }
+        debug_assert!(versions.iter().all(|it| it.seq == upto), "a fold misses entries");
+        let states = versions.iter().map(|it| it.state.clone()).collect();
+        versions.into_iter().for_each(|it| thread.folds.put(listener, it));
+        thread.note_seen(shared.limits.entries_at_hand_max);
+        Some((start, states))
+    }
+
+    /// Notes that a handler won't start, so that no folds are kept for it.
+    pub(crate) fn note_unwanted(&mut self, start: &Start) {
+        let id = start.entry.thread();
+        if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str())
+            && let Some(thread) = slot.tree.thread(id)
+            && self.shared.routes.handler(start.receiver).takes_folds
+        {
+            thread.folds.note_started(start.receiver.listener, start.as_of);
+        }
     }
 
     /// Returns the folds of a thread that this worker has in memory.
@@ -193,29 +194,21 @@ impl<P: Port> Worker<P> {
         let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else {
             return Vec::new();
         };
-        let folds = slot.tree.thread(id).into_iter().flat_map(|it| &it.folds);
-        let awake = folds.filter_map(|(listener, it)| match it {
-            Folds::Awake { seq, states } => Some((*listener, *seq, states.clone())),
-            Folds::Waking(_) => None,
-        });
-        awake.collect()
+        slot.tree.thread(id).map(|it| it.folds.newest().to_vec()).unwrap_or_default()
     }
 
     fn woken_folds(
         &mut self,
         id: &ThreadId,
         listener: usize,
-        folds: Result<(u64, Vec<Awake>), Fault>,
+        folds: Result<Vec<FoldVersion>, Fault>,
     ) {
         let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else { return };
         let Some(thread) = slot.tree.thread(id) else { return };
-        let waiting = match thread.folds.remove(&listener) {
-            Some(Folds::Waking(waiting)) => waiting,
-            _ => return,
-        };
+        let Some(waiting) = thread.folds.end_waking(listener) else { return };
         match folds {
-            Ok((seq, states)) => {
-                thread.folds.insert(listener, Folds::Awake { seq, states });
+            Ok(versions) => {
+                versions.into_iter().for_each(|it| thread.folds.put(listener, it));
                 for start in waiting {
                     if !self.is_wanted(&start) {
                         self.leave(listener);
