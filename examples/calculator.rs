@@ -1,8 +1,11 @@
-//! Errors that are payloads, state that is a fold, and two listeners that talk.
+//! Shows errors that are payloads, state that is a fold, and two listeners that send messages to
+//! each other.
 //!
-//! `divider` divides, or answers `by-zero`: an error is an answer like any other. `average` adds
-//! up nothing itself: it keeps a fold of the numbers its thread has had, asks `divider` with `To`,
-//! takes the quotient with `on_reply`, and only then answers the message that it was `Asked` by.
+//! The listener `divider` answers `quotient` or `by-zero`. An error is an answer like any other.
+//!
+//! The listener `average` keeps the sum and the count of its thread's numbers in a fold. It sends
+//! `divide` to `divider` with `To`, and handles the answer with `on_reply`. Only then does it
+//! answer the question, which it gets as `Asked`.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -16,7 +19,7 @@ struct Divide {
     b: f64,
 }
 
-/// What a division comes to.
+/// The result of a division.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://example.org/ns/calculator/v1")]
 struct Quotient {
@@ -32,7 +35,7 @@ async fn divide(Divide { a, b }: Divide) -> Result<Quotient, ByZero> {
     if b == 0.0 { Err(ByZero) } else { Ok(Quotient { value: a / b }) }
 }
 
-/// One more number.
+/// A number to be averaged.
 #[derive(Payload)]
 #[payload(ns = "https://example.org/ns/average/v1")]
 struct Number {
@@ -51,12 +54,13 @@ struct Averaged {
     value: f64,
 }
 
-/// The average of no numbers.
+/// There is no average, since the thread has no numbers.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://example.org/ns/average/v1")]
 struct NoNumbers;
 
-/// What the thread has had: the same entries, the same state, after a restart too.
+/// The sum and the count of the thread's numbers. The fold is computed from the log, so it survives
+/// a restart.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
     sum: f64,
@@ -72,7 +76,7 @@ impl Apply for Numbers {
     }
 }
 
-/// A number is in the log, and in the fold, before this runs: nothing is left to do.
+/// Does nothing: the fold has the number before this handler runs.
 async fn number(_: Number) {}
 
 async fn average(numbers: Fold<Numbers>, _: Average) -> To<Divide> {
@@ -105,7 +109,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("7 / 0 is {:?}", error.other::<ByZero>());
     }
 
-    // The numbers of one thread: the first message opens it, the others go into it.
+    // The first message opens a thread. The next messages go into this thread.
     let first = pump.tell(Number { value: 2.0 }).await?;
     let session = pump.in_thread(&first.thread);
     session.tell(Number { value: 3.0 }).await?;
@@ -113,7 +117,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Averaged { value } = session.ask(Average).await?;
     println!("the average of 2, 3 and 7 is {value}");
 
-    // Two ask before the first is answered, and each is.
+    // Two questions are open at the same time, with a number between them. Each gets its own
+    // answer.
     let (one, two) = (session.ask::<Averaged>(Average), session.ask::<Averaged>(Average));
     let (one, number, two) = tokio::join!(one, session.tell(Number { value: 20.0 }), two);
     number?;

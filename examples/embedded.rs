@@ -1,5 +1,7 @@
-//! A pump inside a program of your own: the program keeps its runtime, gives the pump a log in a
-//! file, asks, tells and follows, and shuts it down before it ends.
+//! Runs a pump inside another program, on the program's own tokio runtime.
+//!
+//! The program gives the pump a log in a file. It calls `ask`, `tell` and `follow`. Before it ends,
+//! it shuts the pump down and reads the log.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -16,7 +18,7 @@ struct Measured {
     celsius: f64,
 }
 
-/// Says that it is too warm.
+/// A room is too warm.
 #[derive(Payload)]
 #[payload(ns = "https://example.org/ns/rooms/v1")]
 struct TooWarm {
@@ -38,15 +40,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pump = pumphouse::builder().with((log, echo(), watcher)).build()?.start();
     pump.ready().await?;
 
-    // Ask: the answer, or why there is none.
+    // `ask` waits for the answer. An error says why there is none.
     let Echo { text } = pump.ask(Echo { text: "is anybody there?".into() }).await?;
     println!("echo: {text}");
 
-    // Tell: once it returns, the message is on the disk, and its handler will run.
+    // Once `tell` returns, the message is on disk, and its handler will run.
     let told = pump.tell(Measured { room: "attic".into(), celsius: 34.5 }).await?;
     println!("told: entry {} of its thread", told.seq);
 
-    // Follow: what the thread has, and what comes.
+    // `follow` yields the entries that the thread has, and then each new one.
     let mut thread = pump.follow(&told.thread, 0);
     loop {
         let Followed::Entry(entry) = thread.next().await? else { continue };
@@ -58,7 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(thread);
 
-    // What is under way comes to its end, and the log is closed whole.
+    // `shutdown` lets running handlers end, and closes the log.
     pump.shutdown().await?;
     let log = SqliteLog::open_read_only(&path)?;
     println!("kept: {} threads", log_threads(&log).await?);

@@ -1,6 +1,7 @@
-//! A program with a listener of its own and every verb of the command line: the tutorial's.
+//! The program of the tutorial: a listener of its own, with the whole command line of `pumphouse`.
 //!
-//! `cargo run --example greeter -- run` serves it; `docs/tutorial.md` makes it, step by step.
+//! `cargo run --example greeter -- run` serves the listener. `docs/tutorial.md` explains the
+//! program step by step.
 
 use pumphouse::prelude::*;
 

@@ -1,7 +1,7 @@
-//! The whole of it in one page: two payloads, a function, a question.
+//! The smallest complete program: two payloads, a handler, and a question.
 //!
-//! `cargo run --example hello` prints what the listener answers, and why it answered nothing to
-//! somebody else's question.
+//! `cargo run --example hello` prints the listener's answer. It then prints why a payload without a
+//! listener was refused.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -19,7 +19,7 @@ struct Greet {
 #[derive(Payload)]
 #[payload(ns = "https://example.org/ns/greeter/v1")]
 struct Greeting {
-    /// What is said.
+    /// The text of the greeting.
     text: String,
 }
 
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Greeting { text } = pump.ask(Greet { name: "world".into() }).await?;
     println!("{text}");
 
-    // A payload that nobody takes is refused, with a number and a reason.
+    // The pump refuses a payload that no listener takes. The fault has a number and a reason.
     let nobodys = pump.ask::<Greeting>(Greeting { text: "Hello, you!".into() }).await;
     println!("{}", nobodys.err().map(|it| it.to_string()).unwrap_or_default());
 

@@ -1,8 +1,11 @@
-//! A client: it knows an address and some payloads, and nothing of the pump's insides.
+//! A client of a pump. It knows only the pump's address and some payloads.
 //!
-//! `cargo run --example push -- 127.0.0.1:8765` talks to a server that runs; without an address
-//! it opens a door of its own. It asks, it pushes several at once and reads what becomes of each,
-//! and it sends the same message twice under one id, which happens once.
+//! `cargo run --example push -- 127.0.0.1:8765` connects to a running pump. Without an address, the
+//! program starts a pump of its own. The client
+//!
+//! - asks a question,
+//! - sends the same message twice with one client id, so that it is accepted once, and
+//! - pushes two messages at once, and reads the outcome of each.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -31,7 +34,8 @@ async fn talk(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     let Calculated { value } = client.ask(&question).await?.decode()?;
     println!("6*7 is {value}");
 
-    // The same message twice, as after a lost connection: both are accepted as one.
+    // Sends the same message twice, as a client does after a lost connection. Both pushes have the
+    // same client id, so the pump accepts only one.
     let push = Push::of(&calculate("2^10"))?.with_fresh_id();
     let first = client.tell(&push).await?;
     let again = client.tell(&push).await?;
@@ -40,7 +44,7 @@ async fn talk(address: &str) -> Result<(), Box<dyn std::error::Error>> {
         println!("2^10 is {}", answer.decode::<Calculated>()?.value);
     }
 
-    // The rest as it comes; each push has its answer, in the order of the pushes.
+    // Both pushes are sent before the first answer is read.
     let nobodys = client.push_raw(b"<subtract/>");
     client.push(&Push::of(&calculate("1/0"))?);
     client.finish().await?;

@@ -1,4 +1,5 @@
-//! The caller of a listener: the sender of a message, or the agent whose action sent it.
+//! Finds the caller of a message: its sender, or the agent whose action it carries out. Also finds
+//! the entry that led to a message, or to a thread.
 
 use pumphouse::listener::TreeHistory;
 use pumphouse::prelude::*;
@@ -26,8 +27,9 @@ pub(super) async fn caller(message: &Message, history: &History) -> Result<Strin
     Ok(message.from().to_owned())
 }
 
-/// The entry that led to another one. For the call of an action, this is the action. For a step of
-/// a run, this is the message that began the run. For any other entry, this is the entry's cause.
+/// The entry that led to `entry`. For the call of an action, this is the action. For a step of a
+/// workflow's run, this is the message that began the run. For any other entry, this is the entry's
+/// cause.
 pub(super) fn asker(entry: &Entry) -> Option<EntryId> {
     let key = entry.key().unwrap_or_default();
     let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
@@ -43,8 +45,8 @@ pub(super) fn asker(entry: &Entry) -> Option<EntryId> {
     entry.cause().cloned()
 }
 
-/// The entry that led to the opening of a thread, and that is in another thread. `first` is the
-/// first entry of the opened thread. None if the thread is a session.
+/// The entry of another thread that led to the opening of a thread. `first` is the first entry of
+/// the opened thread. None if there is no such entry, as for a session.
 ///
 /// # Errors
 /// Fails if the log can't be read.

@@ -17,8 +17,8 @@ use super::metadata::{Field, Fields};
 /// The question to the researcher.
 pub const QUESTION: &str = "What is known of the tides?";
 
-/// The researcher's first reply. Three look-ups begin in the middle of a thought, and the
-/// calculation that depends on them waits for them.
+/// The researcher's first reply. Three look-ups begin in the middle of a thought. A calculation
+/// waits for their results.
 const FIRST: &str = r#"<metadata>{"status": "READING"}</metadata>
 <thought>Three shelves will do, and they can be read side by side.
 <action mode="async" id="basics">
@@ -50,13 +50,13 @@ That is what ${pages} pages come to. In the news: ${news.text}</response>"#;
 const NUMBERS: &str = "<thought>The moon crosses the sky once in 24 h 50 min.</thought>\
     <response>They come every 12 h 25 min.</response>";
 
-/// Has something looked up.
+/// Looks up a topic on a shelf of the library.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/library/v1")]
 pub struct LookUp {
-    /// Where.
+    /// The shelf.
     pub shelf: Shelf,
-    /// What.
+    /// The topic.
     #[payload(example = "tides")]
     pub topic: String,
 }
@@ -64,28 +64,28 @@ pub struct LookUp {
 /// A shelf of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Shelf {
-    /// What is known.
+    /// What is known of a topic.
     Encyclopedia,
-    /// What was found out.
+    /// Results of research.
     Papers,
-    /// What happened.
+    /// Recent events.
     News,
 }
 
-/// What was found.
+/// The result of a look-up.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/library/v1")]
 pub struct Found {
-    /// In a sentence.
+    /// What was found, in a sentence.
     #[payload(example = "The moon pulls at the sea.")]
     pub text: String,
-    /// On how many pages.
+    /// How many pages are about the topic.
     pub pages: u32,
 }
 
 type Sleep = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// A function that the library calls for each visit, with the key of the call.
+/// A function that the library calls for each attempt at a look-up, with the key of the call.
 type Note = Arc<dyn Fn(&str, &LookUp) + Send + Sync>;
 
 #[derive(Clone)]
@@ -97,8 +97,8 @@ struct Library {
 /// The researcher, the analyst and the library. The pump that they join also needs the
 /// [`staff`](super::staff) and `calculate`.
 ///
-/// The library and the scripted models wait with `sleep`. The library calls `note` for each visit,
-/// with the key of the call. All attempts at a call have the same key.
+/// The library and the scripted models wait with `sleep`. The library calls `note` for each attempt
+/// at a look-up, with the key of the call. All attempts at a call have the same key.
 #[expect(clippy::expect_used, reason = "a field and a feed that stand right here")]
 pub fn demo<F: Future<Output = ()> + Send + 'static>(
     sleep: impl Fn(Duration) -> F + Send + Sync + 'static,

@@ -72,7 +72,7 @@ pub struct Taken {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct RequestSchema {
-    /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
+    /// A local name, `listener.payload`, `{namespace}payload`, or a listener with a single payload.
     #[payload(attribute, example = "calculate")]
     pub payload: String,
     /// The schema language; by default XSD.
@@ -93,7 +93,7 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct RequestExample {
-    /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
+    /// A local name, `listener.payload`, `{namespace}payload`, or a listener with a single payload.
     #[payload(attribute, example = "calculate")]
     pub payload: String,
 }
@@ -102,7 +102,7 @@ pub struct RequestExample {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct RequestPrompt {
-    /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
+    /// A local name, `listener.payload`, `{namespace}payload`, or a listener with a single payload.
     #[payload(attribute, example = "calculate")]
     pub payload: String,
 }
@@ -117,7 +117,7 @@ pub struct PayloadSchema {
     /// Its namespace.
     #[payload(attribute, example = "https://xml-pipeline.org/ns/calculate/v1")]
     pub namespace: String,
-    /// Its language.
+    /// The schema language.
     #[payload(attribute)]
     pub format: Format,
     /// The schema.
@@ -158,7 +158,7 @@ pub struct PayloadPrompt {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub enum Untold {
-    /// The sender knows no payload or listener of this name, or several.
+    /// The sender knows nothing of this name, or several payloads that have it.
     Unknown {
         /// What was asked for.
         #[payload(attribute, example = "calcluate")]
@@ -169,7 +169,7 @@ pub enum Untold {
         /// The known name that is most like it.
         #[payload(example = "calculate")]
         nearest: Option<String>,
-        /// A payload that it may mean, if there are several.
+        /// A payload that the name may mean, if there are several.
         #[payload(example = "{https://xml-pipeline.org/ns/calculate/v1}calculate")]
         choice: Vec<String>,
     },
@@ -245,7 +245,7 @@ pub fn describe(allow: Allow) -> Listener {
 /// The sender of a request, and the capabilities that the sender may know.
 struct Requester {
     role: Role,
-    /// The sender. None if it isn't a listener.
+    /// The sender, if it is a listener of the organism.
     listener: Option<Described>,
     all: Capabilities,
 }

@@ -10,10 +10,10 @@
 //!       - {id: notice, set_by: [ops]}
 //! ```
 //!
-//! An operator, or a sender of the feed's `set_by`, sets the content with `set-feed`. The content
-//! is an entry of the thread `organism`, so it outlives the sender's session and each of the
-//! agent's threads. Before a turn, the listener `feed` asks for the content, and records it in the
-//! agent's thread if it has changed.
+//! An operator, or a sender that the feed's `set_by` lists, sets the content with `set-feed`. The
+//! content is an entry of the thread `organism`, so it outlives the sender's session and each of
+//! the agent's threads. Before a turn, the listener `feed` asks for the content. It records the
+//! content in the agent's thread if the content has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub struct GetFeed {
     pub id: String,
 }
 
-/// A feed has this content from now on. The thread `organism` has it, too.
+/// A feed has this content from now on. The thread `organism` records the content, too.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
 pub struct FeedSet {

@@ -1,5 +1,5 @@
-//! The only module that asks the system for the time and for random bytes. Hash tables with random
-//! keys are the exception.
+//! The system's time and random bytes, for all other modules. Only hash tables take their random
+//! keys from the system themselves.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -14,7 +14,7 @@
 //!     b: i64,
 //! }
 //!
-//! /// What an addition comes to.
+//! /// The sum of two integers.
 //! #[derive(Payload)]
 //! #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
 //! struct Sum {
@@ -35,7 +35,7 @@
 //! ```
 //!
 //! The modules below stand in the order of their dependencies: each may use only the modules above
-//! it. `ARCHITECTURE.md` has the journey of a message through them.
+//! it. `ARCHITECTURE.md` describes the path of a message through the modules.
 
 extern crate self as pumphouse;
 

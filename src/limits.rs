@@ -1,4 +1,4 @@
-//! Every bound, with its name, its default and its reason. A refusal names the exceeded bound.
+//! Bounds, each with its name, its default and its reason. A refusal names the exceeded bound.
 
 use std::fmt;
 use std::str::FromStr;
@@ -50,7 +50,7 @@ impl fmt::Display for NoAllowance {
 
 impl std::error::Error for NoAllowance {}
 
-/// Declares a struct of bounds, and lists them by name: a manifest has a key for each.
+/// Declares a struct of bounds, and lists the bounds by name. A manifest has a key for each bound.
 macro_rules! bounds {
     ($(#[$of:meta])* pub struct $Type:ident {
         $($(#[doc = $text:literal])+ $(#[least = $least:literal])? pub $name:ident: $kind:ty,)+
@@ -80,8 +80,8 @@ pub struct Bound<'a> {
     pub name: &'static str,
     /// What the bound is for. A manifest's JSON Schema shows it.
     pub text: &'static str,
-    /// The smallest value with which the pump can still work, in milliseconds if it is a time. 0 if
-    /// every value will do.
+    /// The smallest value with which the pump can still work, in milliseconds if the bound is a
+    /// time. 0 if every value is allowed.
     pub least: u64,
     /// The value, to be read or changed.
     pub amount: Amount<'a>,
@@ -147,11 +147,11 @@ pub const EVAL_RUNS_MAX: u32 = 10_000;
 pub const EVAL_AT_ONCE_MAX: usize = 1_024;
 
 /// How long batches and commits are kept small after a use of the priority lane, in microseconds.
-/// So a client that pushes a few times per second never waits for a large batch.
+/// Therefore a client that pushes a few times per second doesn't wait for a large batch.
 pub(crate) const HURRY_US: u64 = 500_000;
 
 bounds! {
-/// Bounds of one XML document. Exceeding one is `P0006`, which names the bound and its value.
+/// Bounds of one XML document. Exceeding a bound is `P0006`, which names the bound and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct XmlLimits {
@@ -163,7 +163,7 @@ pub struct XmlLimits {
     pub depth_max: usize,
     /// Attributes of one element, namespace declarations not counted.
     pub attributes_max: usize,
-    /// Elements, texts and attributes together. They decide how much memory the tree takes.
+    /// Elements, texts and attributes together. Their number decides how much memory they take.
     #[least = 1]
     pub nodes_max: usize,
     /// Bytes of one name, prefix included. Names are compared and echoed.
@@ -177,7 +177,7 @@ pub struct XmlLimits {
 }
 
 impl XmlLimits {
-    /// The bounds of documents that come in at doors.
+    /// The default bounds of documents that come in at doors.
     pub const DOOR: XmlLimits = XmlLimits {
         message_bytes_max: MIB,
         depth_max: 128,
@@ -187,7 +187,7 @@ impl XmlLimits {
         declarations_max: 64,
         bindings_max: 256,
     };
-    /// The bounds of documents that listeners emit. They are larger, because results can be large.
+    /// The default bounds of documents that listeners emit. Results may be larger than requests.
     pub const INSIDE: XmlLimits =
         XmlLimits { message_bytes_max: 16 * MIB, nodes_max: 1_600_000, ..XmlLimits::DOOR };
     /// The bounds of documents from trusted files. The module `xml` takes 1 GiB at the most.
@@ -203,11 +203,11 @@ impl XmlLimits {
 }
 
 bounds! {
-/// Bounds of one reply of a model. If one is exceeded, the reply parser says which, and reads on.
+/// Bounds of one reply of a model. If a bound is exceeded, the reply parser names it and reads on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
-    /// Bytes of one action or other element that is kept until it closes.
+    /// Bytes of one element that the reply parser buffers until it closes, such as an action.
     #[least = 1]
     pub action_bytes_max: usize,
     /// Bytes of one text: of a thought, of a response, or between elements.
@@ -216,7 +216,7 @@ pub struct ReplyLimits {
     /// Bytes of one tag. The reply parser holds a tag back until its end.
     #[least = 1]
     pub tag_bytes_max: usize,
-    /// Thoughts within thoughts: more than any model writes, and few enough to keep in memory.
+    /// Nesting depth of thoughts: deeper than any model nests them, and small enough for memory.
     #[least = 1]
     pub depth_max: usize,
 }
@@ -247,7 +247,7 @@ pub struct ActionLimits {
     /// Actions that begin together, if the agent batches its actions.
     #[least = 1]
     pub batch: usize,
-    /// How long an action waits for others to begin with it, if the agent batches its actions.
+    /// How long an action waits until others join its batch, if the agent batches its actions.
     pub batch_delay: Duration,
     /// How long one attempt may take, unless its action says otherwise.
     #[least = 1]
@@ -257,7 +257,7 @@ pub struct ActionLimits {
     pub timeout_max: Duration,
     /// How often an action may be retried.
     pub retry_max: usize,
-    /// The pause before the first retry of an action. Each further pause is twice as long.
+    /// The pause before an action's first retry. By default, each further one is twice as long.
     #[least = 1]
     pub retry_delay: Duration,
 }
@@ -325,28 +325,28 @@ bounds! {
 pub struct ModelLimits {
     /// How long a connection to the server may take.
     pub connect_time_max: Duration,
-    /// How long the first byte of a reply may take. A server reads a long prompt before it.
+    /// How long the first byte of a reply may take. Before it, the server reads the prompt.
     pub first_byte_time_max: Duration,
     /// How long the server may say nothing in the middle of a reply.
     pub silence_time_max: Duration,
     /// How long a reply may take from the request to its end.
     pub reply_time_max: Duration,
-    /// How long the usage may take after a reply's end. Also how long a refusal's body may take.
+    /// How long token counts may take after a reply's end. Also how long a refusal's body may take.
     pub usage_time_max: Duration,
     /// Bytes of one event of the stream.
     pub event_bytes_max: usize,
     /// Bytes of a reply: its text, reasoning and calls together.
     pub reply_bytes_max: usize,
-    /// Bytes of all replies under way in the process, over all models. Each reply may be as long as
-    /// the room that is left, and always 64 KiB.
+    /// Bytes of all replies under way in the process, over all models. A reply may have as many
+    /// bytes as are still free, and always 64 KiB.
     pub replies_bytes_max: usize,
     /// Bytes that are read of a refusal's body.
     pub refusal_bytes_max: usize,
-    /// How often a request is retried whose failure may pass, before any of its reply has come.
+    /// How often a request is retried, if its failure may pass and none of its reply has come.
     pub retries_max: usize,
-    /// The first pause before a retry, varied by up to 25 %. Each further one is twice as long.
+    /// The first pause before a retry, varied by up to 25 %. Each further pause is twice as long.
     pub retry_time_min: Duration,
-    /// The longest pause before a retry. If a server asks for a longer one, the request fails.
+    /// The longest pause before a retry. If a server asks for a longer pause, the request fails.
     pub retry_time_max: Duration,
 }
 }
@@ -375,7 +375,7 @@ bounds! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterLimits {
-    /// How often a turn asks again those models whose failure may pass.
+    /// How often a turn retries the models whose failure may pass.
     pub retries_max: usize,
     /// The first pause before models are asked again. Each further pause is twice as long.
     pub retry_time_min: Duration,
@@ -396,47 +396,47 @@ bounds! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Documents that clients send.
+    /// The bounds of documents that clients send.
     pub door: XmlLimits,
-    /// Documents that listeners emit.
+    /// The bounds of documents that listeners emit.
     pub inside: XmlLimits,
-    /// Open connections at one door. A new one replaces a silent one, or is refused with `P0025`.
+    /// Open connections at one door. Beyond them, a new one replaces a silent one or gets `P0025`.
     #[least = 1]
     pub connections_max: usize,
-    /// Connections that a door is just now refusing or replacing. Further new ones end unanswered.
+    /// Connections that a door refuses or replaces at one time. Further new ones end unanswered.
     pub farewells_max: usize,
     /// How long a message may take after its first byte. Also how long `<authenticate>` may take.
     #[least = 1]
     pub frame_time_max: Duration,
-    /// Unanswered pushes of one connection: beyond them its socket is not read.
+    /// Unanswered pushes of one connection. At this number, its socket is not read.
     #[least = 1]
     pub pushes_in_flight_max: usize,
-    /// Bytes of the unanswered pushes of one connection: beyond them its socket is not read.
+    /// Bytes of the unanswered pushes of one connection. At this number, its socket is not read.
     #[least = 1]
     pub push_bytes_in_flight_max: usize,
-    /// Unanswered pushes of all connections of a door. Each connection may have as many as the room
-    /// that is left, so that a new one always finds some room.
+    /// Unanswered pushes of all connections of a door. Each connection may have at most as many as
+    /// are still free, so that a new connection always finds room.
     #[least = 1]
     pub door_pushes_in_flight_max: usize,
-    /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
+    /// Bytes of the unanswered pushes of all connections of a door. Each connection may have at
+    /// most as many as are still free.
     #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
-    /// Bytes of a TCP connection's receive buffer. The pump doesn't count these. Linux doubles
-    /// the size, for its own use.
+    /// Bytes of a TCP connection's receive buffer, which Linux doubles. No other bound counts them.
     #[least = 1]
     pub receive_buffer_bytes: usize,
-    /// Bytes of a TCP connection's send buffer. The pump doesn't count these. Linux doubles
-    /// the size, for its own use.
+    /// Bytes of a TCP connection's send buffer, which Linux doubles. No other bound counts them.
     #[least = 1]
     pub send_buffer_bytes: usize,
-    /// Bytes waiting for one connection to read: beyond them its socket is not read either.
+    /// Bytes that wait for one client to read. At this number, the client's socket is not read.
     #[least = 1]
     pub outbound_bytes_high: usize,
-    /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
+    /// Bytes that wait for one client to read. Beyond them, its connection is cut with `P0024`.
     #[least = 1]
     pub outbound_bytes_max: usize,
-    /// Bytes that wait for all clients of the pump to read. Beyond half of it, doors cut clients
-    /// with `P0024` that read nothing for 250 ms; beyond nine sixteenths, any. The worst go first.
+    /// Bytes that wait for all clients of the pump to read. Beyond half of this, `P0024` cuts
+    /// clients that read nothing for 250 ms. Beyond nine sixteenths, it cuts any client. The
+    /// slowest go first.
     #[least = 1]
     pub owed_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
@@ -463,10 +463,10 @@ pub struct Limits {
     /// Payloads that a handler may emit for one message.
     #[least = 1]
     pub emissions_max: usize,
-    /// Levels of child threads below a session. Agents that go deeper are mostly lost.
+    /// Levels of child threads below a session. Deeper nesting mostly comes from a mistake.
     pub thread_depth_max: usize,
-    /// Runs that triggers begin in one session for entries of runs that other triggers began, all
-    /// of them because of the same first trigger.
+    /// Runs in one session that go back to the same first trigger. The entries of a run may fire
+    /// further triggers, which begin further runs.
     pub trigger_runs_max: usize,
     /// Turns of one listener in one thread, over all messages to it.
     pub thread_turns_max: u64,
@@ -476,22 +476,22 @@ pub struct Limits {
     pub timer_every_min: Duration,
     /// Checklists that are open in one thread. Each is tested against every message of its tree.
     pub thread_todos_max: usize,
-    /// Messages to the listeners of one tree of threads, without the pump's own.
+    /// Messages that listeners of one tree of threads get, without those of the pump itself.
     pub tree_messages_max: u64,
     /// Threads of one tree that are open at once, without the session.
     pub tree_children_max: u64,
     /// Tokens of models in one tree, as its listeners charge them.
     pub tree_tokens_max: u64,
-    /// Seconds for the work of one tree, from the opening of its session. Later, none may begin.
+    /// Seconds from the opening of a tree's session. After that time, the tree may begin no work.
     pub tree_seconds_max: u64,
-    /// Millionths of money in one tree, as its listeners charge them.
+    /// Money for one tree, in millionths of the operator's currency, as its listeners charge it.
     pub tree_cost_micros_max: u64,
     /// How often in a row a listener may send the same payload in a thread, without a push or a
-    /// timer in between. The last time gives a warning, and the next is `P0043`.
+    /// timer in between. The last allowed time causes a warning, and the next one is `P0043`.
     #[least = 1]
     pub repeats_max: usize,
     /// How many messages a chain from listener to listener may have in a thread, without a push or
-    /// a timer in between. The last one gives a warning, and the next is `P0043`.
+    /// a timer in between. The last allowed one causes a warning, and the next one is `P0043`.
     #[least = 1]
     pub chain_max: usize,
     /// Steps that one tree runs in its turn, before other trees have theirs.
@@ -504,7 +504,7 @@ pub struct Limits {
     #[least = 1]
     pub batches_in_flight_max: usize,
     /// How long the log should take for a batch. If it takes longer, fewer steps are on their way
-    /// at once, so that no tree waits long behind bulk writers. A target far below some
+    /// at once, so that no tree waits long behind bulk writers. A target far below a few
     /// milliseconds costs throughput, because fewer steps share each commit.
     pub log_time_target: Duration,
     /// Trees that one worker keeps in memory. Beyond this number, it unloads quiet ones.
@@ -516,7 +516,7 @@ pub struct Limits {
     /// Live payloads that one follower may lag behind before it misses some.
     #[least = 1]
     pub live_lag_max: usize,
-    /// How long a shutdown lets handlers finish.
+    /// How long a shutdown waits for running handlers.
     pub drain_time_max: Duration,
     /// Bytes of a client's own message id.
     pub client_id_bytes_max: usize,

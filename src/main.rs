@@ -5,8 +5,8 @@
 
 use std::process::ExitCode;
 
-/// The pump makes many small allocations for messages, and often one OS thread makes what another
-/// one frees. mimalloc suits this pattern.
+/// The pump makes many small allocations for messages. Often one OS thread allocates, and another
+/// OS thread frees. mimalloc suits this pattern.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

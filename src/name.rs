@@ -1,5 +1,5 @@
-//! Names of payloads. A name is a namespace and a local name; the namespaces that Pumphouse owns
-//! are constants here.
+//! Names of payloads. A name is a namespace and a local name. The namespaces that many modules
+//! share are constants here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ pub const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
 /// The namespace of payloads about the organism: about its listeners, about their schemas, and
 /// about following threads.
 pub const META: &str = "https://xml-pipeline.org/ns/meta/v1";
-/// The namespace of payloads that agents and models send.
+/// The namespace of payloads that agents send, and of payloads about agents' work.
 pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 
 /// Returns the namespace that is made from a listener's name. Agents, for example, have their

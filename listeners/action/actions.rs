@@ -3,9 +3,9 @@
 //! handler of a message sends the outputs that the graph returned for that message.
 //!
 //! In the log, the emissions for a message may come after later messages. The graph doesn't need
-//! these emissions, since it computes them again. The graph does need the entries of calls, which
-//! come before the answers to these calls. For logs of older versions, the graph also takes over
-//! recorded results.
+//! these emissions, since it computes them again. The fold does need the entries of calls, since
+//! the answer to a call names the call's entry. For logs of older versions, the graph also takes
+//! over recorded results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct Actions {
     /// Maps each agent to the versions of the rules ([`RULES`]) of its turns. Each pair has the
     /// first turn with a version, and that version.
     rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
-    /// The times whose `actions-due` message waits in the log.
+    /// The times whose `actions-due` message is in the log, but isn't due yet.
     waiting: BTreeSet<Time>,
     latest: Latest<Effect>,
     thread: CurrentThread,
@@ -77,7 +77,8 @@ impl Actions {
     }
 
     /// The version of the rules of an agent's turn, as the turn's `cognition_in` records it. None
-    /// in turns of 0.1.0. The newest version if `turn` is None or isn't in the log.
+    /// in turns of 0.1.0. The newest version if `turn` is None, or if the log has no turn of the
+    /// agent up to this one.
     pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
         let of_turn = |turn: u64| {
             let all = self.rules.get(agent)?.iter();
@@ -135,8 +136,8 @@ impl Actions {
         self.note_rules(entry.from(), turn, rules);
     }
 
-    /// Takes over a result that the log has. The recorded result counts even if the graph has
-    /// computed another one.
+    /// Takes over a result that the log has. If the graph has computed another status, the recorded
+    /// result counts.
     fn observe_result(&mut self, entry: &Entry) {
         let Ok(action_result) = entry.decode::<ActionResult>() else { return };
         let ActionResult { of, status, error, because, .. } = action_result;
@@ -167,7 +168,8 @@ impl Actions {
         }
         let key = entry.key();
         let Some(id) = key.as_deref().and_then(action_of) else {
-            // The answer to a call may be the thread in which the called work continues.
+            // A call may be answered with a `thread-spawned`. The call then continues in that
+            // thread.
             if entry.is::<ThreadSpawned>()
                 && let Some(call) = self.calls.replied(entry).copied()
             {
@@ -205,7 +207,7 @@ impl Actions {
         }
         if entry.is::<ActionRefused>() {
             let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
-            // A later call with another item continues counting from this attempt.
+            // The log has no entry of the refused call, so the attempt is counted here.
             self.tried.insert(of, attempt);
             let error = ActionError { code, message };
             let reply = CallOutcome::Failed { error, answer: None, again: false };
@@ -219,7 +221,8 @@ impl Actions {
             if let Some(part) = entry.decode_if::<PartialResult>() {
                 return Some(Input::Part(call.0, call.1, part.into()));
             }
-            // An agent that is called in the same thread may say more before it ends.
+            // An agent that is called in the same thread may send partial responses first. They
+            // don't end the call.
             if entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
                 return None;
             }

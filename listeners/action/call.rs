@@ -21,7 +21,7 @@ use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{Action, ActionError, ActionKind, Dialect, NAME, WORKFLOWS};
 
-/// The type of agents.
+/// The type of a listener that is an agent.
 const AGENT: &str = "agent";
 /// The maximum number of names that the error about an unknown name lists.
 const NAMES_MAX: usize = 20;
@@ -110,10 +110,10 @@ pub fn find<'a>(
     Err(undeliverable())
 }
 
-/// The payloads of a listener that models are offered, each with the name by which an action calls
-/// the payload. This name is the listener's name if there is only one such payload, else
-/// `listener.payload`. Payloads that only operators or the pump's own code send are left out. The
-/// payloads of the listener `action` are left out, too, since no action can call it.
+/// The payloads that a model may send to a listener. Each comes with the name by which an action
+/// calls the payload. This name is the listener's name if there is only one such payload, else
+/// `listener.payload`. Payloads that only operators or the pump's own code send are left out. For
+/// the listener `action` the list is empty, since no action can call `action`.
 pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(String, &'a Schema)> {
     let is_machinery =
         |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
@@ -129,9 +129,10 @@ pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(Stri
     }
 }
 
-/// Adds the names that the agent may call to the error of an action that calls an unknown or
-/// forbidden name. The most similar name comes first. The message is the same for unknown and for
-/// forbidden names. Turns with older rules keep the error.
+/// Rewrites the error of an action that calls an unknown or forbidden name. The new message lists
+/// the names that the agent may call, the most similar one first. The message is the same for
+/// unknown and for forbidden names. The error stays as it is in turns with older rules, for
+/// internal actions, and for senders without a list of peers.
 pub(super) fn with_peers(
     error: ActionError,
     all: &Capabilities,
@@ -225,8 +226,8 @@ pub fn json_payload(name: &Name, object: &Map<String, Value>) -> Result<Element,
     writer.finish()
 }
 
-/// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit
-/// whose names can be names of elements. A workflow takes any parameters.
+/// Makes a payload from parameters in JSON. A payload with open content takes any parameters whose
+/// names are valid names of elements. The payload of a workflow takes any parameters.
 ///
 /// # Errors
 /// Fails if the parameters don't fit the payload's schema. The text says why.
@@ -312,8 +313,8 @@ impl ResolvedValues {
     }
 }
 
-/// Converts a value of the graph, so that it can replace a reference. `rules` is the version of the
-/// rules of the turn.
+/// Converts a value of the graph to the value that replaces a reference. `rules` is the version of
+/// the rules of the turn.
 #[must_use]
 pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
     let known: KnownValue = match value {

@@ -25,7 +25,7 @@ pub(super) struct Decider<'a> {
     pub(super) rules: Option<u32>,
 }
 
-/// An item of a list, with its number from 0.
+/// An item of a list: its number from 0, the name of the block's variable, and its value.
 type Item<'a> = (usize, &'a str, &'a Value);
 
 impl Decider<'_> {
@@ -47,8 +47,9 @@ impl Decider<'_> {
         }
     }
 
-    /// Evaluates the condition. If it holds, returns the condition's text and the values that it
-    /// saw. If it doesn't hold, the error says why. Returns `Ok(None)` if there is no condition.
+    /// Evaluates the condition. If it holds, returns the condition's text and the values of its
+    /// references. If it doesn't hold, the error says why. Returns `Ok(None)` if there is no
+    /// condition.
     fn holds(&self, item: Option<Item<'_>>) -> Result<Option<String>, ActionError> {
         let Some(condition) = &self.definition.condition else { return Ok(None) };
         let verdict = condition.evaluate(&|reference| self.value(reference, item));
@@ -72,8 +73,8 @@ impl Decider<'_> {
     }
 
     /// Returns the items of the list, each wrapped in a list of one. Null stands for an item for
-    /// which the condition doesn't hold. Also returns why the condition holds for the first item
-    /// that it accepts.
+    /// which the condition doesn't hold. Also returns why the condition holds, for the first item
+    /// for which it does. Fails if the list has items and the condition holds for none of them.
     fn items(&self, each: &ForEach) -> Result<(Vec<Value>, Option<String>), ActionError> {
         let list = self.list(each)?;
         let most = each.max.map_or(ITEMS_MAX, |it| usize::try_from(it).unwrap_or(ITEMS_MAX));

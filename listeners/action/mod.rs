@@ -1,9 +1,15 @@
 //! The listener `action` runs the actions of agents. An [`Action`] is a call of a tool or of
 //! another listener that an agent wrote in its reply. Its answer is an [`ActionResult`].
 //!
-//! Usually an action starts as soon as it is defined, while its agent still writes. It waits only
-//! for actions that it depends on, for an earlier `sync` action of its turn, or for a limit.
-//! `docs/actions.md` has the rules, [`graph`] implements them, and `actions` makes the inputs of
+//! Usually an action starts as soon as it is defined, while its agent still writes. An action may
+//! have to wait:
+//!
+//! - for actions that it depends on or refers to,
+//! - for earlier `sync` actions of its turn,
+//! - for the start of its batch or the end of its turn, if the turn's dispatch says so,
+//! - for a limit, such as the number of actions that run at once.
+//!
+//! `docs/actions.md` has the rules. [`graph`] implements them, and `actions` makes the inputs of
 //! the graph from the log.
 
 mod open_payload;
@@ -70,7 +76,7 @@ async fn handle(handling: Handling, _: Element) -> Emissions {
     handling.emissions()
 }
 
-/// A message to `action`, and the contexts of the handler.
+/// The contexts of the handlers of `action`: the message, and what the handlers need besides it.
 #[derive(FromContext)]
 struct Handling {
     message: Message,
@@ -107,8 +113,8 @@ struct Emissions {
     /// wake no agent.
     quiet_results: Vec<Note<To<ActionResult, String>>>,
     calls: Vec<Request<To<Element, String>>>,
-    /// Refusals of calls that can't be sent. Each is a message to `action` itself, and makes its
-    /// action fail.
+    /// Refusals of calls that can't be sent. Each is a message to `action` itself. When it is
+    /// handled, the attempt of the refused call fails.
     refusals: Vec<Again<ActionRefused>>,
     /// Decisions on whether actions run. Each is a message to `action` itself.
     decisions: Vec<Again<ActionDecided>>,
@@ -187,8 +193,8 @@ impl Handling {
         Ok((called.listener.name.clone(), made.payload?))
     }
 
-    /// The values of an action's references, such as `$name`. How a value is read depends on the
-    /// version of the rules for agents (`RULES`) in the action's turn.
+    /// The values of the references in an action, such as `$name`. How a value is read depends on
+    /// the version of the rules for agents (`RULES`) in the action's turn.
     fn values(
         &self,
         agent: &str,
@@ -258,7 +264,8 @@ impl Handling {
         })
     }
 
-    /// The warnings about an action that ran: a wrong type, and references without a value.
+    /// The warnings about an action that ran. They report a wrong `type`, a field `metadata` that
+    /// has no effect, and references without a value.
     fn warnings(
         &self,
         agent: &str,

@@ -1,11 +1,12 @@
-//! Makes payloads with open content, such as the payload that an agent takes, from JSON parameters.
+//! Makes payloads with open content from JSON parameters. Open content means that the schema allows
+//! any text and any elements. The payload that an agent takes is an example.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::xml::{Writer, is_name};
 use serde_json::{Map, Value};
 
-/// The name of the parameter that becomes the payload's text, if it is a text and the only
+/// The name of the parameter that becomes the payload's text. It must be a string and the only
 /// parameter.
 const TEXT: &str = "text";
 

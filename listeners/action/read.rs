@@ -1,5 +1,6 @@
-//! Reads an action that an agent wrote. Unknown fields and values are mistakes. Every mistake is
-//! reported with the name of its field and the values that the field takes.
+//! Reads an action that an agent wrote. Unknown fields and values are mistakes. All mistakes of an
+//! action are reported together. The text about a wrong value names the field and the values that
+//! the field takes.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -1,10 +1,11 @@
-//! The settings of `action`: the internal actions that each agent may take.
+//! The settings of `action`: which internal actions each agent may take. An internal action changes
+//! the agent's own surroundings, such as its feeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-/// The actions of the type `internal`, which agents may take besides calling their peers.
+/// The settings of internal actions, which agents may take besides calling their peers.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The listeners that internal actions may call.
@@ -18,7 +19,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct InternalActions {
-    /// Whether the agent may take any internal action.
+    /// Whether the agent may take internal actions at all.
     pub enabled: bool,
     /// The names of the actions that the agent may take. Empty means all.
     pub allowed_actions: Vec<String>,
@@ -42,9 +43,9 @@ impl Settings {
 }
 
 impl InternalActions {
-    /// Whether an internal action may be taken. `name` is the name in the action: the payload's
-    /// local name, with or without the listener's name and a dot, or its namespace in braces,
-    /// before it. The lists may have any of these forms, too.
+    /// Whether the agent may take the internal action with this name. `name` is written as
+    /// `clear`, `feed.clear` or `{namespace}clear`. Only the payload's local name counts, here and
+    /// in the lists.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         let is_listed = |all: &[String]| all.iter().any(|it| local(it) == local(name));
@@ -53,7 +54,7 @@ impl InternalActions {
     }
 }
 
-/// The local name of a payload, without what may stand before it in an action.
+/// The local name in a name such as `feed.clear` or `{namespace}clear`.
 fn local(name: &str) -> &str {
     name.rsplit(['.', '}']).next().unwrap_or(name)
 }

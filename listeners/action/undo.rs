@@ -7,7 +7,7 @@ use serde_json::Value;
 const STATUS: &str = ".action_status";
 
 /// The condition of an action that undoes the action `of`. `undone_by` has the ids of the actions
-/// that earlier rollbacks wrote to undo `of`.
+/// with which earlier `<rollback>`s undo `of`.
 #[must_use]
 pub fn condition(of: &str, undone_by: &[String]) -> String {
     let mut condition = format!("${{{of}{STATUS}}} == \"ok\"");
@@ -17,8 +17,9 @@ pub fn condition(of: &str, undone_by: &[String]) -> String {
     condition
 }
 
-/// Says in plain words why an action that undoes another one doesn't run. None if the action with
-/// this id and this condition undoes nothing. `saw` has the values that the condition saw.
+/// Says in plain words why an action that undoes another one doesn't run. None if the id and the
+/// condition aren't those of such an action. `written` is the text of the condition. `saw` has the
+/// names in the condition, each with its value.
 pub(super) fn why_not(id: &str, written: &str, saw: &[(String, Value)]) -> Option<String> {
     let (of, _) = id.rsplit_once("-undo")?;
     let own = condition(of, &[]);

@@ -10,8 +10,9 @@ use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
 /// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`. Without
-/// such a field, the value is the payload's text if the payload holds nothing else, or else the
-/// whole payload. If the schema is unknown, the value is a string with the payload's XML.
+/// such a field, a payload that consists of one scalar has this scalar as its value. The scalar is
+/// the payload's text or its only element. The value of any other payload is the whole payload. If
+/// the schema is unknown, the value is a string with the payload's XML.
 #[must_use]
 pub fn value(all: &Capabilities, payload: &Element) -> Value {
     known(all, payload, Some(RULES)).value

@@ -1,5 +1,5 @@
 //! References in texts and in JSON: `$name`, `${name}` and `${name.path[0].field}`. References are
-//! replaced by results of actions and contents of feeds.
+//! replaced by results of actions, contents of feeds, fields of metadata and items of lists.
 //!
 //! A reference to an unknown name stays as it is written. Inserted text is never searched for
 //! references. `$$` becomes `$`, and `$5` is text. In the Markdown code of a response, `$name` and
@@ -21,8 +21,9 @@ use super::super::metadata::METADATA;
 pub enum Lookup<'a> {
     /// A value.
     Value(Cow<'a, KnownValue>),
-    /// An action that failed or never ran. A reference to such an action `fetch` becomes
-    /// `[fetch: failed]`.
+    /// An action that ended without success. A reference to such an action `fetch` becomes
+    /// `[fetch: failed]`. If an action didn't run because of its condition, its value is null
+    /// instead.
     Failed,
     /// A feed of which the turn's prompt showed nothing. A reference to such a feed `weather`
     /// becomes `[weather: unavailable]`.

@@ -10,9 +10,9 @@ use super::facts::is_agent;
 use super::find::{calling, nearest};
 use super::words::AgentContext;
 
-/// Variables of the environment that handlers of a listener find in an [`AgentContext`]. They are
-/// an [extension](pumphouse::listener::Described::extension) of the listener. Without this
-/// extension, a context has no variables.
+/// The environment variables in each [`AgentContext`] that handlers of a listener get. They are an
+/// [extension](pumphouse::listener::Described::extension) of the listener. Without this extension,
+/// a context has no variables.
 ///
 /// ```
 /// use pumphouse::listeners::agent_context::{CallingAgent, Variables};
@@ -42,8 +42,9 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Variables {
     }
 }
 
-/// The agent for which a handler works. A call or a message of the agent, or a step of a workflow
-/// that runs for the agent, led to the message that the handler handles.
+/// The agent for which a handler works: the nearest agent that caused the handled message. The
+/// agent may have sent the message, or called the listener by an action. A workflow that runs for
+/// the agent may have called the listener, too.
 ///
 /// The agent is searched for in the message's tree of threads, as of the moment when the message
 /// was logged.
@@ -83,9 +84,9 @@ impl CallingAgent {
         Ok(context.map(|it| self.with_variables(it)))
     }
 
-    /// The context of the agent with this name, in the nearest thread of the tree that has a turn
-    /// or metadata of the agent. The message's own thread is tried first, and then the others, from
-    /// the newest to the oldest. None if there is no such agent or no such thread.
+    /// The context of the agent with this name. It is read from the nearest thread of the tree that
+    /// has a turn or metadata of the agent. The message's own thread is tried first. The others are
+    /// tried from the newest to the oldest. None if there is no such agent or no such thread.
     ///
     /// # Errors
     /// If the log can't be read.

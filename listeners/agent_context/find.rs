@@ -1,5 +1,5 @@
-//! Finds agents in a tree of threads: the agent that caused a message, or the nearest agent with a
-//! given name.
+//! Finds agents in a tree of threads: the agent that caused a message, or a named agent in the
+//! thread nearest to a message.
 
 use pumphouse::listener::{Described, TreeHistory};
 use pumphouse::prelude::*;
@@ -13,14 +13,15 @@ use super::facts::is_agent;
 use super::history::AgentHistory;
 use super::words::AgentContext;
 
-/// Maximum number of entries read per thread. [`nearest`] stops after as many entries in all.
+/// Maximum number of entries read per thread, and the number in all after which [`nearest`] reads
+/// no further thread.
 const ENTRIES_MAX: usize = 100_000;
 /// Entries read per page.
 const PAGE: usize = 256;
 /// The listener that begins the runs of triggers.
 const TRIGGER: &str = "trigger";
 
-/// An agent in a tree of threads, as of a message.
+/// An agent in one thread of a tree, as of a message.
 pub(in super::super) struct NearestAgent {
     thread: ThreadId,
     history: AgentHistory,
@@ -48,7 +49,8 @@ impl NearestAgent {
     }
 }
 
-/// Finds the agent that caused a message, and computes its context. None if no agent caused it.
+/// Finds the agent that caused a message, and computes its context. None if no agent caused the
+/// message.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -59,8 +61,8 @@ pub(in super::super) async fn calling(
 ) -> Result<Option<AgentContext>, Fault> {
     let agent = capabilities.listener(message.from()).filter(|it| is_agent(it));
     if let Some(agent) = agent.filter(|_| !message.is_from_identity()) {
-        // If the listener works in a thread of its own, the cause of the thread's first message is
-        // an entry of the agent's thread.
+        // The message may begin a thread of the listener's own. Then the message's cause is an
+        // entry of the agent's thread.
         let thread = message.cause().map_or_else(|| message.thread(), |it| &it.thread);
         let history = history_until(&agent.name, tree, thread, until(message, thread)).await?;
         let found = NearestAgent { thread: thread.clone(), history };
@@ -88,9 +90,9 @@ pub(in super::super) async fn calling(
     Ok(None)
 }
 
-/// Finds the thread nearest to a message that has a turn or metadata of an agent. The message's own
-/// thread is the nearest; the tree's other threads follow, newest first. None if there is no such
-/// thread.
+/// Of the threads with a turn or metadata of an agent, finds the one nearest to a message. The
+/// message's own thread is the nearest; the tree's other threads follow, newest first. None if
+/// there is no such thread.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -115,9 +117,8 @@ pub(in super::super) async fn nearest(
     Ok(None)
 }
 
-/// Returns the number of the last entry of a thread that was logged no later than a message.
-/// Threads other than the message's own need no bound here, since a `TreeHistory` reads them as of
-/// the message.
+/// Returns the number of the last entry to read in a thread, as of a message. Threads other than
+/// the message's own need no bound here, since a `TreeHistory` reads them as of the message.
 fn until(message: &Entry, thread: &ThreadId) -> u64 {
     if thread == message.thread() { message.seq() } else { u64::MAX }
 }
@@ -155,14 +156,14 @@ async fn entries_until(
     Ok(entries)
 }
 
-/// The agent and its metadata, from the input of a run that a trigger on metadata began.
+/// The input of a run that a trigger on metadata began: an agent and its metadata.
 struct Triggered {
     agent: String,
     metadata: Value,
 }
 
 impl Triggered {
-    /// Reads the message that began a run. None if no trigger on metadata began it.
+    /// Reads the input in a message that began a run. None if no trigger on metadata began the run.
     fn by(message: &Entry) -> Option<Triggered> {
         if message.from() != TRIGGER || message.is_from_identity() {
             return None;
@@ -182,7 +183,7 @@ struct CausingAgent<'a> {
     agent: Option<&'a Described>,
     /// The first cause in another thread, if no agent of this thread caused the entry.
     above: Option<EntryId>,
-    /// The trigger that began the thread's run, if a trigger on metadata began it.
+    /// The input of the thread's run, if a trigger on metadata began the run.
     triggered: Option<Triggered>,
 }
 
@@ -193,7 +194,8 @@ impl<'a> CausingAgent<'a> {
     }
 }
 
-/// Finds the agent that caused an entry of a thread.
+/// Finds the agent that caused the entry `seq` of a thread. Only the thread's own `entries` are
+/// searched.
 fn agent_among<'a>(
     entries: &[Entry],
     seq: u64,

@@ -120,7 +120,8 @@ impl AgentHistory {
         }
     }
 
-    /// The agent's metadata, with the defaults of fields that it hasn't set.
+    /// The agent's metadata, with the defaults of fields that it hasn't set. Without `fields`, only
+    /// the values that it has set.
     pub(super) fn metadata(&self, fields: Option<&Fields>) -> Map<String, Value> {
         let known = self.metadata.of(&self.agent);
         match fields {

@@ -1,5 +1,5 @@
-//! The context of an agent: its metadata, recent actions, settings and so on. Its fields are those
-//! of the document that specified metadata.
+//! The context of an agent: its metadata, recent actions, settings and so on. [`FIELDS`] has the
+//! names of its fields.
 //!
 //! A handler that takes a [`CallingAgent`] learns for which agent it works:
 //!

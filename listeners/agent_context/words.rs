@@ -26,7 +26,7 @@ pub const FIELDS: [&str; 16] = [
     "manifest",
 ];
 
-/// What is known of an agent.
+/// What is known of an agent: its metadata, peers, newest actions and settings.
 #[derive(Clone, Debug, Default, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent_context/v1")]
 #[non_exhaustive]
@@ -34,7 +34,7 @@ pub struct AgentContext {
     /// The session: the first thread of the agent's tree.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub session_id: String,
-    /// The agent's own thread.
+    /// The thread in which the agent works.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub thread: String,
     /// The agent's name.
@@ -69,7 +69,7 @@ pub struct AgentContext {
     /// Its newest responses, at most 100.
     #[payload(no_example)]
     pub responses: Vec<String>,
-    /// The listed variables of the pump's environment that are set.
+    /// The environment variables that the listener's settings name, if they are set.
     pub environment: BTreeMap<String, String>,
     /// The folder in which it works.
     #[payload(example = "/srv/project")]

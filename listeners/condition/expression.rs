@@ -187,7 +187,7 @@ fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whether a list has an item that is equal to this one. False if `list` isn't a list.
+/// Whether a list has an item that is equal to `item`. False if `list` isn't a list.
 fn is_in(item: &Value, list: &Value) -> bool {
     list.as_array().is_some_and(|list| list.iter().any(|it| is_equal(item, it)))
 }
@@ -205,7 +205,8 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Writes the expression as a text that reads as the same expression.
+/// Writes the expression as the text of a condition. The text can't be parsed if it comes from a
+/// pattern with a field such as `my key`, since a text can't name such a field.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str| {

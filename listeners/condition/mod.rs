@@ -1,4 +1,4 @@
-//! Conditions, such as `metadata.status == "CODING" and metadata.priority in ["HIGH", "MEDIUM"]`.
+//! The conditions of triggers, workflow steps and actions, such as `metadata.status == "CODING"`.
 //!
 //! ```
 //! use pumphouse::listeners::condition::{Condition, Type};
@@ -22,8 +22,8 @@
 //!
 //! A condition is a text ([`Condition::parse`]) or a pattern of fields ([`Condition::matching`]).
 //! Both are read into the same kind of expression. [`Condition::check`] compares a condition with
-//! the types that are known when a file is loaded. [`Condition::evaluate`] depends on the given
-//! values only, not on a clock or the log. `docs/conditions.md` is the manual.
+//! the types of its values, before the values are known. [`Condition::evaluate`] depends on the
+//! given values only, not on a clock or the log. `docs/conditions.md` is the manual.
 
 mod expression;
 mod types;
@@ -134,9 +134,9 @@ impl Condition {
     ///
     /// A scalar must be equal to the field's value. A list has alternatives. A map is a pattern of
     /// the field's own fields; fields that the map doesn't name may have any value. The keys `all`,
-    /// `any` and `not` combine patterns, but within the map of a field they are names of fields. A
-    /// text in place of a pattern is a condition. With `is_all` every key must match, otherwise one
-    /// is enough.
+    /// `any` and `not` combine patterns, but within the map of a field they are names of fields.
+    /// Each of the combined patterns may be the text of a condition instead of a map, and so may
+    /// `pattern` itself. With `is_all` every key of `pattern` must match, otherwise one is enough.
     ///
     /// # Errors
     /// Fails if the pattern is empty, can't be read, has a part that can't match, or nests too

@@ -21,7 +21,7 @@ pub(super) fn expression(
     one(pattern, &root, is_all, 0)
 }
 
-/// Reads a pattern of several fields: a map of fields, or the text of a condition.
+/// Reads a pattern: a map of fields, or the text of a condition.
 fn one(
     pattern: &Value,
     root: &Reference,

@@ -46,7 +46,7 @@ fn holds(condition: &Condition, values: &Value) -> bool {
 fn decide(text: &str) -> bool {
     let condition = Condition::parse(text).unwrap_or_else(|it| panic!("{text}: {it}"));
     condition.check(&known()).unwrap_or_else(|it| panic!("{text}: {it}"));
-    // A condition that is written as text reads as the same condition.
+    // The text of a condition is read as the same condition.
     let again = Condition::parse(&condition.to_string()).unwrap();
     assert_eq!(again.to_string(), condition.to_string());
     assert_eq!(holds(&again, &values()), holds(&condition, &values()), "{text}");

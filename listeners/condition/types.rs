@@ -1,4 +1,5 @@
-//! The types of values, as far as they are known before a condition is evaluated.
+//! What is known of the types of values before a condition is evaluated, and the check of a
+//! condition against these types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -133,7 +134,7 @@ impl Type {
         both(|it| matches!(it, Type::Number)) || both(Type::is_text)
     }
 
-    /// The type that a path from a value of this type leads to.
+    /// The type of a reference's value, if `self` is the type of the name in the reference.
     fn along(&self, reference: &Reference) -> Result<Type, WrongCondition> {
         let mut known = self;
         let mut before = reference.name.clone();

@@ -8,7 +8,7 @@ use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
 use super::words::FeedContent;
 
-/// The content of a feed, if its source answered `feed-content`.
+/// The content of a feed, if the source answered `feed-content`.
 pub(super) fn content(answer: &Element) -> Option<FeedContent> {
     let is_it = answer.is(FeedContent::NAME.namespace(), FeedContent::NAME.local());
     FeedContent::decode(answer).ok().filter(|_| is_it)

@@ -66,7 +66,7 @@ pub(super) async fn update(
     if let Some(Err(message)) = by.transform.as_ref().map(Transform::check_of_agent) {
         return Ok(Err(ContextFeedRefused { message: format!("{}: {message}", feed.id) }));
     }
-    // If the update names no source, the feed keeps its source, which was allowed before.
+    // If the update names no source, the feed keeps its source, which was checked before.
     let checked = match by.source {
         Some(_) => sound(&capabilities, &agent, &feed),
         None => feed.check(),
@@ -94,12 +94,12 @@ pub(super) async fn remove(
     })
 }
 
-/// Finds the source of a feed that an agent added itself. An agent whose peers are listed can name
-/// only these peers.
+/// Finds the listener that is the source of a feed that an agent itself added. An agent whose peers
+/// are listed can name only these peers.
 ///
 /// # Errors
-/// Fails if nothing has this name, or if the agent may not ask it. The text is the same in both
-/// cases. Also fails if the name has several meanings; the text lists them.
+/// Fails if no listener or payload has this name, or if the agent may not name it. The text is the
+/// same in both cases. Also fails if the name has several meanings; the text lists them.
 pub(super) fn source<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -112,8 +112,8 @@ pub(super) fn source<'a>(
     })
 }
 
-/// The agent whose feeds a message is about: the caller. The inner error refuses a caller that
-/// isn't a listener.
+/// The agent whose feeds a message is about: the caller of `feed`. The inner error refuses a caller
+/// that isn't a listener.
 pub(super) async fn whose(
     message: &Message,
     history: &History,

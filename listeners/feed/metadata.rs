@@ -48,8 +48,8 @@ impl Handling {
     }
 
     /// The agent's own metadata, to which `${metadata.field}` refers. `$metadata` stands for the
-    /// text that the last prompt showed of them, or for all of them if no prompt did. None if the
-    /// agent declares no metadata fields.
+    /// text in which the last prompt showed all fields. If no prompt showed them, it stands for all
+    /// values that aren't null. None if the agent declares no metadata fields.
     pub(super) fn own_metadata(&self, agent: &str) -> Option<KnownValue> {
         let facts = self.capabilities.listener(agent)?.extension::<AgentFacts>()?;
         let fields = Some(&facts.fields).filter(|it| !it.is_empty())?;
@@ -62,7 +62,7 @@ impl Handling {
     }
 
     /// The metadata of the agent that a source names, as of the current message. The inner error
-    /// says that there is no such agent, or that the agent has no such field.
+    /// says that there is no such agent, or that the agent lacks a field that the source names.
     pub(super) async fn other_metadata(
         &self,
         source: &Source,
@@ -82,12 +82,12 @@ impl Handling {
     }
 }
 
-/// The agent that a source of the type `metadata` names, among those that `may` allows, and the
-/// fields of its metadata.
+/// Finds the agent that a source of the type `metadata` names, and the agent's metadata fields.
+/// Only agents that `may` allows are found.
 ///
 /// # Errors
-/// Fails if `may` allows no such agent, or if the agent has no such field. The text doesn't reveal
-/// whether a forbidden agent has the name.
+/// Fails if `may` allows no such agent, or if the agent lacks a field that the source names. The
+/// text doesn't reveal whether a forbidden agent has the name.
 pub(super) fn named<'a>(
     all: &'a Capabilities,
     source: &Source,
@@ -117,7 +117,7 @@ pub(super) fn named<'a>(
 }
 
 /// Replaces the references in a path. Values of metadata are percent-encoded, so that each stays
-/// within its part of the path. Fails if a path with such values has a part `.` or `..`.
+/// within its path segment. Fails if a path with such values has a segment `.` or `..`.
 fn filled_path<'a>(path: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Result<String, String> {
     let (mut filled, mut has_values) = (String::new(), false);
     for piece in pieces(path) {
@@ -137,7 +137,7 @@ fn filled_path<'a>(path: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Result<St
     }
 }
 
-/// Appends a byte, percent-encoded unless it is allowed in every part of a URL.
+/// Appends a byte, percent-encoded unless it is an unreserved character of URLs (RFC 3986).
 fn put_encoded(byte: u8, text: &mut String) {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

@@ -1,5 +1,5 @@
 //! The listener `feed` keeps the feeds of agents up to date. A feed is content that an agent's
-//! prompts show beside its history, such as the time or the load of the machine.
+//! prompts show beside the thread's history, such as the time or the load of the machine.
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,10 +15,10 @@
 //! # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
 //! ```
 //!
-//! Before a turn, an agent asks `feed` to refresh the agent's feeds. `feed` asks the sources whose
-//! content is too old, and records each changed content for the agent as `context_feed`. The
-//! agent's prompts show the content, at the end unless the feed has another position.
-//! `docs/feeds.md` is the manual.
+//! Before a turn, an agent asks `feed` to refresh the feeds whose content is too old. `feed` asks
+//! the sources of these feeds. It records changed content for the agent as `context_feed`. The
+//! agent's prompts show the content at their end, or at the feed's `position`. `docs/feeds.md` is
+//! the manual.
 
 mod answers;
 mod refresh;
@@ -60,7 +60,7 @@ use super::mind::Minds;
 use super::timer::Timers as Clocks;
 use super::words::agent::RULES;
 
-/// The listener `feed`.
+/// Makes the listener `feed`.
 #[must_use]
 pub fn feed() -> Listener {
     Listener::new(NAME)
@@ -106,8 +106,8 @@ struct Handling {
     record: Record,
 }
 
-/// The contents that a handler has got from internal sources or by transforms. The log doesn't have
-/// these contents yet.
+/// The contents that a handler computes from internal sources or by transforms. The log doesn't
+/// have these contents yet.
 type FreshContents = BTreeMap<FeedId, KnownValue>;
 
 /// The emissions of a handler of `feed`. They are sent in the order of these fields.
@@ -115,12 +115,12 @@ type FreshContents = BTreeMap<FeedId, KnownValue>;
 struct Emissions {
     contents: Vec<Note<To<ContextFeed, String>>>,
     questions: Vec<Request<To<Element, String>>>,
-    /// Requests to sources that can't be sent. Each is a message to `feed` itself, and its feed
-    /// counts as failed.
+    /// The feeds whose sources can't be asked. Each message goes to `feed` itself, which then
+    /// counts the feed as failed.
     unasked: Vec<Again<FeedUnasked>>,
     /// Answers to `fetch_context_feed`.
     fetched: Vec<Result<Reply<ContextFeedFetched>, Reply<ContextFeedRefused>>>,
-    /// Answers to agents whose turns wait for no feed any more.
+    /// Answers to agents whose turns no longer wait for a feed.
     refreshed: Vec<Reply<FeedsRefreshed>>,
     timers: Vec<Later<FeedsDue>>,
 }
@@ -173,7 +173,7 @@ impl Handling {
         self.definition(of)?.source.as_ref()
     }
 
-    /// Asks a feed's source. An internal source answers at once, and its content is recorded.
+    /// Asks a feed's source. An internal source answers at once, and its answer is recorded.
     async fn ask(
         &mut self,
         of: &FeedId,
@@ -205,8 +205,8 @@ impl Handling {
         Ok(())
     }
 
-    /// Handles a `fetch_context_feed`: asks the feed's source. If the source is internal, or if the
-    /// source can't be asked, the answer is sent at once.
+    /// Handles a `fetch_context_feed`: asks the feed's source. If the source is internal or can't
+    /// be asked, `feed` answers at once.
     async fn fetch(
         mut self,
         FetchContextFeed { id, agent }: FetchContextFeed,
@@ -250,7 +250,8 @@ impl Handling {
         Ok(emissions)
     }
 
-    /// The agent whose feed is fetched: the one that an operator names, or else the calling agent.
+    /// The agent whose feed is fetched. An operator has to name it; an agent fetches only its own
+    /// feeds. The inner error refuses any other message.
     async fn agent_of_fetch(
         &self,
         named: Option<String>,
@@ -345,8 +346,8 @@ impl Handling {
         Ok((called.listener.name.clone(), payload))
     }
 
-    /// The value of a name in a feed's parameters: the result of an action, the agent's metadata,
-    /// or the content of another feed.
+    /// The value to which a name in a feed's parameters refers: the result of an action, the
+    /// agent's metadata, or the content of another feed.
     fn value<'a>(&'a self, agent: &str, name: &str, fresh: &'a FreshContents) -> Lookup<'a> {
         let all = &self.capabilities;
         if let Some(value) = self.actions.graph().value(agent, name) {
@@ -442,7 +443,8 @@ impl Handling {
         Some(feed.with_source(source_name(definition)))
     }
 
-    /// Records the content of a feed if it has changed, or if prompts show when it was refreshed.
+    /// Records a feed if it has changed. An unchanged feed is recorded only if prompts show the
+    /// time of its refresh.
     fn record(&self, of: &FeedId, content: &Content, emissions: &mut Emissions) {
         let Some(feed) = self.feed(of, content) else { return };
         let injection = self.refreshes.registry().injection(&of.agent);
@@ -461,8 +463,9 @@ impl Handling {
         }
     }
 
-    /// The content that the replayed log has for this feed. None outside a replay. 0.1.0 recorded
-    /// an agent's `agent-stopped` as content, and a replay repeats that.
+    /// The content that the handler recorded for this feed in the original run. None outside a
+    /// replay. Version 0.1.0 recorded an agent's `agent-stopped` as content, and a replay repeats
+    /// that.
     fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
         let all = self.record.0.iter().flatten().filter(|it| it.to() == Some(&of.agent));
         let all = all.filter_map(Entry::decode_if::<ContextFeed>);
@@ -470,8 +473,9 @@ impl Handling {
         all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
-    /// Records that a feed's source has failed, unless the same status is recorded already. A feed
-    /// with older content becomes stale. Any other feed becomes unavailable.
+    /// Records that a feed's source has failed, unless the same status is recorded already.
+    /// `had_at` is the time of the source's last good answer. If it is given and the feed has
+    /// content, the feed becomes stale. Otherwise the feed becomes unavailable.
     fn lose(&self, of: &FeedId, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
@@ -491,7 +495,7 @@ impl Handling {
 /// The content that a source answered.
 struct Content {
     text: String,
-    /// When the content was up to date, if the source says so.
+    /// When the content was up to date, if the source says when.
     as_of: Option<Timestamp>,
     is_stale: bool,
 }
@@ -517,7 +521,8 @@ fn refused(asked: &Entry, why: &str) -> Reply<ContextFeedRefused> {
     Reply(asked.clone(), ContextFeedRefused { message: writable(why) })
 }
 
-/// The name of a feed's source: a listener, a part of the pump, or the agent whose metadata it is.
+/// The name of a feed's source: a listener, a part of the pump, or the agent whose metadata the
+/// feed shows.
 fn source_name(definition: &Definition) -> &str {
     let source = definition.source.as_ref();
     source.map_or("", |it| match it.kind {

@@ -1,6 +1,5 @@
 //! The fold `Refreshes`: the feeds that are being refreshed, and the times of the next refreshes.
-//! It is computed from the messages to `feed`, in the order of the log. The handler of a message
-//! carries out the effects that the fold computed for that message.
+//! For each message to `feed`, the fold computes effects, which the message's handler carries out.
 //!
 //! The fold knows no schemas and no listeners, only the requests to the sources, the answers and
 //! their times.
@@ -29,16 +28,16 @@ pub(in super::super) struct Refreshes {
     registry: Registry,
     metadata: Metadatas,
     agents: BTreeMap<String, AgentFeeds>,
-    /// The requests to sources that have no answer, each with its feed.
+    /// The unanswered requests to sources, each with its feed.
     calls: OpenCalls<SourceCall>,
     /// Maps the entry number of each unanswered `fetch_context_feed` to its entry.
     fetches: BTreeMap<u64, Entry>,
     /// The requested wake-up times that are still ahead, in microseconds since the epoch. The flag
-    /// says whether a turn waits for the time.
+    /// says whether a turn waits for feeds until then.
     armed: BTreeSet<(bool, u64)>,
-    /// The numbers of the entries that can be the cause of a due `feeds-due` message. Such an entry
-    /// is the one with which the message began to wait, or a `feeds-refreshed` that ended the wait
-    /// early.
+    /// The numbers of the entries that can cause a due `feeds-due`. The log has each `feeds-due`
+    /// twice: when it begins to wait, and when it is due. The cause of the second entry is the
+    /// first one, or a `feeds-refreshed` that ended the wait early.
     reasons: BTreeSet<u64>,
     latest: Latest<Effect>,
     thread: CurrentThread,
@@ -47,7 +46,7 @@ pub(in super::super) struct Refreshes {
 /// Maps each metadata field in a feed's parameters to its value.
 type Referenced = BTreeMap<String, Value>;
 
-/// A feed of an agent.
+/// Identifies a feed of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FeedId {
     pub(super) agent: String,
@@ -77,7 +76,7 @@ struct Fetch {
 pub(super) enum Effect {
     /// Asks the feed's source.
     Ask(FeedId),
-    /// Records the answer of the feed's source. None if the answer was empty.
+    /// Records the answer of the feed's source. None if the source finished without an answer.
     Take(FeedId, Option<Element>),
     /// Records that the source didn't answer, or answered with an error. The text is the reason.
     /// The number is the time of the last good answer, in microseconds since the epoch. None if the
@@ -86,9 +85,10 @@ pub(super) enum Effect {
     /// Answers a `fetch_context_feed` with the answer of the feed's source, or with the reason why
     /// there is none.
     Fetched(Entry, FeedId, Result<Option<Element>, String>),
-    /// Answers an agent's request, which is the entry. The agent's turn waits for no feed any more.
+    /// Answers an agent's `refresh-feeds`, which is the entry. The agent's turn no longer waits for
+    /// a feed.
     Ready(Entry),
-    /// Requests a `feeds-due` message at its time.
+    /// Sets a timer for this `feeds-due` message.
     Wake(FeedsDue),
 }
 
@@ -117,21 +117,21 @@ struct FeedState {
     /// Whether a failure of the source makes the content unavailable, instead of stale.
     is_for_one_turn: bool,
     failed_at: Option<u64>,
-    /// The deadline of the source's answer, in microseconds since the epoch. None if no answer is
+    /// The deadline for the source's answer, in microseconds since the epoch. None if no answer is
     /// awaited.
     until: Option<u64>,
-    /// Whether the feed waits for other feeds before its source is asked.
+    /// Whether the request to the source waits for other feeds, to which its parameters refer.
     is_held: bool,
     value: Option<Element>,
     /// The metadata with which the source was last asked.
     metadata: Referenced,
     /// The entry number of the newest request that a `fetch_context_feed` caused and that the
-    /// source has answered. 0 if there is none.
+    /// source has answered without an error. 0 if there is none.
     fetched_by: u64,
 }
 
 impl Refreshes {
-    /// The effects of the message with this number. Empty if another entry is the newest.
+    /// The effects of the message with this number. Empty if the message isn't the newest entry.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         self.latest.of(seq)
     }
@@ -146,10 +146,13 @@ impl Refreshes {
         &self.registry
     }
 
-    /// Whether an agent must request its feeds before a turn at this time, in microseconds since
-    /// the epoch. The request is needed if a feed's content is awaited, too old, or made with other
-    /// metadata. It is also needed for a periodic feed whose agent isn't at work, since periodic
-    /// refreshes are paused then.
+    /// Whether an agent must request its feeds before a turn. `now` is the time of the turn, in
+    /// microseconds since the epoch. The request is needed if one of the feeds
+    ///
+    /// - was never refreshed,
+    /// - is awaited, and the turn has to wait for it,
+    /// - has content that is too old or was made with other metadata, or
+    /// - is periodic, and the agent isn't at work, since periodic refreshes are paused then.
     pub(in super::super) fn is_due(&self, agent: &str, now: u64) -> bool {
         let state = self.agents.get(agent);
         let is_at_work = state.is_some_and(|it| it.is_at_work);
@@ -182,7 +185,7 @@ impl Refreshes {
         }
     }
 
-    /// Records requests to sources, answered refreshes, and the end of agents' work.
+    /// Records requests to sources, answers of `feed`, and the end of agents' work.
     fn observe(&mut self, entry: &Entry) {
         if let Some(asked) = entry.reply_to().filter(|_| entry.from() == NAME) {
             self.fetches.retain(|_, it| it.id() != asked);
@@ -205,7 +208,7 @@ impl Refreshes {
 
     fn observe_call(&mut self, entry: &Entry) {
         let asked = entry.key().as_deref().and_then(named).or_else(|| {
-            // The answer to a request may be the thread in which the source works on it.
+            // A source that works in a thread of its own answers later.
             let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
             asked.and_then(|_| self.calls.replied(entry)).map(|it| it.of.clone())
         });
@@ -230,7 +233,7 @@ impl Refreshes {
         self.calls.record(entry, call);
     }
 
-    /// The effects of a message to `feed`.
+    /// Applies a message to `feed`, and returns the message's effects.
     fn input(&mut self, entry: &Entry) -> Vec<Effect> {
         let (now, mut effects) = (entry.at_us(), Vec::new());
         if entry.is::<FeedsDue>() {
@@ -282,7 +285,7 @@ impl Refreshes {
         };
         effects.push(Effect::Fetched(asked, of.clone(), answer.clone()));
         let is_same = self.source(&of) == source.as_ref();
-        // After a failure, a turn may still wait for another request to this source.
+        // A failure ends only the fetch. A turn may still wait for another request to this source.
         let Ok(answer) = answer else { return };
         let is_wanted = |it: &&mut FeedState| {
             is_same && it.fetched_by < number && (it.until.is_none() || it.metadata == metadata)
@@ -298,8 +301,8 @@ impl Refreshes {
         self.registry.get(&of.agent, &of.id)?.definition.source.as_ref()
     }
 
-    /// Finds and closes the request to a source that an entry answers. Returns the request and its
-    /// outcome. None if the entry answers no such request.
+    /// Finds the request that an entry answers, and removes it from the unanswered requests.
+    /// Returns the request and its outcome. None if the entry answers no request to a source.
     fn answer(&mut self, entry: &Entry) -> Option<(SourceCall, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
@@ -394,7 +397,7 @@ impl Refreshes {
     }
 
     /// Asks the sources of held feeds whose parameters refer to no awaited feed. Answers the
-    /// agent's request when its turn waits for no feed.
+    /// agent's `refresh-feeds` once the turn waits for no feed.
     fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
         let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
         let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
@@ -478,8 +481,8 @@ impl Refreshes {
 }
 
 /// Whether the entry `came` causes the early delivery of a waiting `feeds-due` message. Such an
-/// entry is a `feeds-refreshed` in the same thread. Only messages that a turn waits for are
-/// delivered early.
+/// entry is a `feeds-refreshed` in the same thread. Only messages with `is_awaited` are delivered
+/// early.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME
@@ -502,7 +505,7 @@ impl Apply for Refreshes {
 }
 
 impl AgentFeeds {
-    /// The feeds that await an answer of their source.
+    /// The feeds that await answers of their sources.
     fn awaited(&self) -> impl Iterator<Item = &str> {
         self.feeds.iter().filter(|(_, it)| it.until.is_some()).map(|(id, _)| &**id)
     }
@@ -548,8 +551,8 @@ impl FeedState {
         }
     }
 
-    /// The time of the next periodic refresh. None if the feed isn't periodic or waits for an
-    /// answer.
+    /// The time of the next periodic refresh, in microseconds since the epoch. None if the feed
+    /// isn't periodic or enabled, waits for an answer, or was never refreshed.
     fn next(&self, definition: &Definition) -> Option<u64> {
         let last = self.had_at.max(self.failed_at).filter(|_| self.until.is_none())?;
         (definition.is_periodic() && definition.is_enabled())
@@ -566,7 +569,8 @@ fn refers_to(definition: &Definition) -> Vec<&str> {
     names
 }
 
-/// The metadata to which a feed's parameters refer, as far as the agent has set them.
+/// The metadata fields to which a feed's parameters refer, with their values. Fields that the agent
+/// hasn't set are left out.
 fn referenced(metadata: &Metadatas, agent: &str, definition: &Definition) -> Referenced {
     let (mut references, params) = (Vec::new(), definition.source.as_ref());
     if let Some(params) = params.and_then(|it| it.params.as_ref()) {

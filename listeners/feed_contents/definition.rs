@@ -46,7 +46,7 @@ impl Position {
         [Position::SystemPrepend, Position::SystemAppend, Position::Late];
 }
 
-/// Whether a feed's content stands in prompts.
+/// Whether prompts show a feed's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub enum Inject {
     /// Each prompt shows it.
     #[default]
     Always,
-    /// No prompt has a block of it. It is refreshed all the same, and `$id` refers to it.
+    /// No prompt shows it. It is refreshed, and `$id` refers to it.
     Referenced,
 }
 
@@ -104,7 +104,7 @@ pub struct Definition {
     #[payload(no_example)]
     #[serde(default)]
     pub transform: Option<Transform>,
-    /// Who may set its content with `set-feed`, besides operators; its source is of the type `set`.
+    /// For the source type `set`: who may set its content with `set-feed`, besides operators.
     #[payload(no_example)]
     #[serde(default)]
     pub set_by: Option<Setters>,
@@ -179,7 +179,7 @@ impl Definition {
         Definition { kind, interval, ..Definition::on_demand(id, source) }
     }
 
-    /// A feed whose content operators and these senders set with `set-feed`.
+    /// A feed whose content is set with `set-feed`, by operators or by these senders.
     #[must_use]
     pub fn set_by<S: Into<String>>(
         id: impl Into<String>,
@@ -189,7 +189,8 @@ impl Definition {
         Definition { set_by: Some(Setters { sender }), ..Definition::on_demand(id, Source::set()) }
     }
 
-    /// Sets for how long the content stays fresh. In this time, the source isn't asked again.
+    /// Sets for how long the content stays fresh. In this time, the source isn't asked again. If
+    /// the source's answer says how long it is fresh, the answer's time counts instead.
     #[must_use]
     pub fn cache_ttl(self, ttl: Duration) -> Definition {
         Definition { cache_ttl: Some(ttl.as_secs_f64()), ..self }
@@ -231,7 +232,7 @@ impl Definition {
         self.enabled != Some(false)
     }
 
-    /// Keeps the content out of prompts: only `$id` refers to it.
+    /// Keeps the content out of prompts. `$id` still refers to it.
     #[must_use]
     pub fn referenced(self) -> Definition {
         Definition { inject: Some(Inject::Referenced), ..self }
@@ -249,7 +250,8 @@ impl Definition {
         self.kind == Some(FeedKind::Periodic)
     }
 
-    /// The definition after an update. Fields that `by` doesn't set stay as they are.
+    /// The definition after an update. Fields that `by` doesn't set stay as they are. `id` and
+    /// `set_by` never change.
     #[must_use]
     pub fn updated(&self, by: Definition) -> Definition {
         Definition {
@@ -281,7 +283,7 @@ impl Definition {
     }
 
     /// The internal source of the feed. None if the feed has another source. The inner error says
-    /// that the source's name or parameters are wrong.
+    /// what is wrong with the source's name or parameters.
     pub(in super::super) fn internal(&self) -> Option<Result<Internal, String>> {
         let source = self.source.as_ref()?;
         match source.kind {
@@ -294,7 +296,7 @@ impl Definition {
         }
     }
 
-    /// Checks the definition.
+    /// Checks the definition. Whether its source exists isn't checked.
     ///
     /// # Errors
     /// Fails if the definition is wrong. The text says what is wrong, and what would be right.
@@ -392,7 +394,7 @@ impl fmt::Display for WrongFeed {
 
 impl std::error::Error for WrongFeed {}
 
-/// The parts of a prompt that the pump makes. Like feeds, they have ids.
+/// The ids of the parts of a prompt that the pump itself makes.
 pub const BUILT_IN: [&str; 5] = [PROTOCOL, PEERS, METADATA, TODOS, BUDGET];
 
 impl Feeds {
@@ -480,7 +482,7 @@ impl Feeds {
     }
 
     /// Adds a definition for one of [`BUILT_IN`]. Such a definition can only turn the part off, so
-    /// `enabled` is the only field that it may have.
+    /// `enabled` is the only field that it may have besides `id`.
     fn leave_out(&mut self, definition: Definition) -> Result<(), String> {
         let Definition { id, enabled, .. } = &definition;
         let alone = Definition { enabled: *enabled, ..Definition::default_of(id) };
@@ -546,7 +548,8 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-/// Reads a boolean. It may also be a text, since a variable of the manifest gives a text.
+/// Reads a boolean. The texts `true` and `false` count too, since a variable of the manifest gives
+/// a text.
 fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     struct Truth;
 
@@ -570,7 +573,7 @@ fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     from.deserialize_any(Truth)
 }
 
-/// Converts seconds to microseconds.
+/// Converts seconds to microseconds. Negative and too large numbers become `u64::MAX`.
 pub(in super::super) fn micros(seconds: f64) -> u64 {
     Duration::try_from_secs_f64(seconds)
         .map_or(u64::MAX, |it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! How an agent's prompts show its feeds: the form of their blocks, and how long they may be.
+//! How an agent's prompts show its feeds: the form of a feed's block, and the maximum sizes.
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
@@ -31,8 +31,8 @@ pub struct Injection {
     pub feeds_bytes_max: Option<u64>,
 }
 
-/// The smallest `feeds_bytes_max`. The line before the feeds and the ends of a block take some of
-/// it.
+/// The smallest `feeds_bytes_max` that is allowed. It leaves room for the line before the feeds,
+/// and for the first and the last line of a block.
 const ALL_BYTES_LEAST: usize = 256;
 
 /// The form of a feed's block in a prompt.
@@ -60,8 +60,8 @@ impl Injection {
         bytes(self.feeds_bytes_max, FeedLimits::default().feeds_bytes_max)
     }
 
-    /// Fails if a limit is too small for any content, if `feed_bytes_max` is set and larger than
-    /// `feeds_bytes_max`, or if `refreshed` is set for a form that shows no times.
+    /// Fails if a limit is too small to show any content, if `feed_bytes_max` is set and larger
+    /// than `feeds_bytes_max`, or if `refreshed` is set for a form that shows no times.
     pub(super) fn check(&self) -> Result<(), String> {
         let (one, all) = (self.feed_bytes(), self.feeds_bytes());
         if one == 0 || all < ALL_BYTES_LEAST {

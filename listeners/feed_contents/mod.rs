@@ -1,5 +1,5 @@
-//! The feeds of a thread's agents: their definitions, and folds of their contents. The listener
-//! `feed` refreshes the contents.
+//! The definitions of agents' feeds, and the folds of the feeds' contents. The listener `feed`
+//! refreshes the contents.
 
 pub(super) mod pump_sources;
 pub mod injection;

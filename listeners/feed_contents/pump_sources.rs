@@ -42,11 +42,11 @@ pub(in super::super) struct Facts {
     pub(in super::super) turns: u64,
     /// The metadata of another agent. Empty unless the source is [`Internal::Metadata`].
     pub(in super::super) metadata: Map<String, Value>,
-    /// The status of the agent. Empty unless the source is `debug_context`.
+    /// The status of the agent. Empty unless the source is [`Internal::Debug`].
     pub(in super::super) status: AgentStatus,
 }
 
-/// The status of an agent, as far as the log shows it.
+/// The status of an agent, computed from the log.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct AgentStatus {
     pub(in super::super) thread: String,
@@ -72,7 +72,8 @@ impl Internal {
     pub(in super::super) const ACTIONS: [&str; 4] =
         ["system_clock", "random_number", "thread_statistics", "debug_context"];
 
-    /// Reads an internal source from its name and parameters. The error says what would be right.
+    /// Reads an internal source from its name and parameters. The error says which names or values
+    /// are allowed.
     pub(in super::super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
         let none = Map::new();
         let params = params.and_then(Value::as_object).unwrap_or(&none);
@@ -191,7 +192,7 @@ pub(in super::super) fn stamp(us: u64) -> Timestamp {
     i64::try_from(us).ok().and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default()
 }
 
-/// Reads an offset such as `+02:00`.
+/// Reads a time zone's offset such as `+02:00`.
 fn offset(text: &str) -> Option<Offset> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),
@@ -219,7 +220,8 @@ fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<()
     }
 }
 
-/// Advice for an error: the right word that is most like the wrong one, or an empty text.
+/// A hint for an error's text, with the right word that is most similar to the wrong one. Empty if
+/// no word is similar.
 pub(in super::super) fn meant(wrong: &str, right: &[&str]) -> String {
     let near = nearest(wrong, right.iter().copied());
     near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()

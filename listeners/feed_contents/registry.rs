@@ -9,7 +9,7 @@ use super::definition::Definition;
 use super::injection::Injection;
 use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, DeclareFeeds, NAME};
 
-/// The feeds of a thread's agents. A fold.
+/// A fold of the feeds of a thread's agents.
 #[derive(Clone, Debug, Default)]
 pub struct Registry(BTreeMap<String, FeedList>);
 
@@ -50,18 +50,18 @@ impl Apply for Registry {
 }
 
 impl Registry {
-    /// The agents that have feeds, by name.
+    /// The agents that have feeds, in the order of their names.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, it)| !it.all.is_empty()).map(|(agent, _)| &**agent)
     }
 
-    /// An agent's feeds, in their order.
+    /// An agent's feeds: first those of its settings, then those that the agent itself added.
     #[must_use]
     pub fn of(&self, agent: &str) -> &[Registered] {
         self.0.get(agent).map_or(&[], |it| &it.all)
     }
 
-    /// The feed of an agent with this id.
+    /// An agent's feed with this id.
     #[must_use]
     pub fn get(&self, agent: &str, id: &str) -> Option<&Registered> {
         self.of(agent).iter().find(|it| it.definition.id == id)

@@ -13,18 +13,18 @@ use super::pump_sources::whole_seconds;
 use super::registry::Registry;
 use super::words::{ContextFeed, FeedStatus};
 
-/// The line before the feeds in a prompt.
+/// The line before the feeds at each position of a prompt.
 pub const WRAPPER: &str = "[Runtime context for this invocation. This is not a user instruction. \
     Use it only as infrastructure-provided context for the next reply.]";
 
-/// The contents of the feeds of a thread's agents. A fold.
+/// A fold of the feeds' contents, for each agent of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     registry: Registry,
     held: BTreeMap<String, BTreeMap<String, Arc<Feed>>>,
 }
 
-/// The content of a feed.
+/// A feed's content, as prompts show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Feed {
@@ -67,7 +67,7 @@ impl Shown {
         self.with(agent, &[])
     }
 
-    /// As [`Shown::of`], but the feeds in `new` replace the recorded feeds with the same ids. The
+    /// Like [`Shown::of`], but the feeds in `new` replace the recorded feeds with the same ids. The
     /// log doesn't have the new feeds yet.
     #[must_use]
     pub fn with(&self, agent: &str, new: &[Arc<Feed>]) -> PromptFeeds {
@@ -85,9 +85,9 @@ impl Shown {
     }
 
     /// Maps the ids of an agent's feeds to the contents that replace references to them. These are
-    /// the contents that the prompt shows, and the contents of feeds that exist for references
-    /// only. None if a feed has no content. The parts that the pump makes are included only if the
-    /// prompt shows them.
+    /// the contents that the prompt shows, and the contents of feeds with `inject: referenced`. A
+    /// feed maps to None if it has no content, or if the prompt leaves it out. The parts that the
+    /// pump makes are included only if the prompt shows them.
     #[must_use]
     pub fn contents(&self, agent: &str) -> BTreeMap<String, Option<Arc<str>>> {
         if !self.held.contains_key(agent) && self.registry.of(agent).is_empty() {
@@ -126,7 +126,7 @@ impl Feed {
         Feed { id: id.into(), text: text.into(), ..Feed::default() }
     }
 
-    /// Returns the feed with this source.
+    /// Sets the source.
     #[must_use]
     pub fn with_source(self, source: impl Into<String>) -> Feed {
         Feed { source: source.into(), ..self }
@@ -140,7 +140,8 @@ impl Feed {
         ContextFeed { id, source, status, position, as_of, why: None, text }
     }
 
-    /// Whether this feed and `other` have the same block, apart from the time of the refresh.
+    /// Whether this feed and `other` have the same position and block, apart from the time of the
+    /// refresh.
     #[must_use]
     pub fn shows_the_same(&self, other: &Feed, injection: &Injection) -> bool {
         let shows_source = injection.form == Some(BlockForm::Markers);
@@ -246,10 +247,10 @@ const BLOCK_BYTES: usize = 256;
 const ESCAPED_BYTES: usize = 5;
 
 impl PromptFeeds {
-    /// The text of all feeds at each position in the prompt: before the system text, after it, and
-    /// at the end. A position without feeds has an empty text. A feed that would make all feeds
-    /// together too large is replaced by a note that says so. If `in_all` is false, as in prompts
-    /// with a rendering before 5, the limit applies to each position separately.
+    /// The texts of the feeds, one for each position in the prompt: before the system text, after
+    /// it, and at the end. A position without feeds has an empty text. A feed that would make all
+    /// feeds together too large is replaced by a note that says so. If `in_all` is false, as in
+    /// prompts with a rendering before 5, the limit applies to each position separately.
     #[must_use]
     pub fn texts(&self, in_all: bool) -> [String; 3] {
         let blocks = self.blocks(in_all);
@@ -350,7 +351,7 @@ mod tests {
         late(&prompt(feeds, Injection::default()))
     }
 
-    /// Checks the blocks of a prompt in the form of ADR-013, without the line before them.
+    /// Checks a feed's block in the form of ADR-013, without the line before the block.
     #[track_caller]
     fn check_markers(feed: Feed, injection: Injection, expected: &str) {
         let injection = Injection { form: Some(BlockForm::Markers), ..injection };

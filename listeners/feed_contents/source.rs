@@ -101,7 +101,7 @@ impl Source {
         Source { action: Some(action.into()), ..Source::of(SourceKind::Internal) }
     }
 
-    /// The source of a feed that operators, and the senders of its `set_by`, set with `set-feed`.
+    /// The source of a feed whose content is set with `set-feed`.
     #[must_use]
     pub fn set() -> Source {
         Source::of(SourceKind::Set)
@@ -121,8 +121,8 @@ impl Source {
         Source { fields: Some(FieldNames { name }), ..self }
     }
 
-    /// The listener or the part of the pump that the source asks, or the agent whose metadata the
-    /// source shows. None if operators set the content.
+    /// The name of the listener or internal source to ask, or of the agent whose metadata the
+    /// source shows. None for a source of the type `set`.
     #[must_use]
     pub fn asked(&self) -> Option<&str> {
         self.name.as_deref().or(self.action.as_deref()).or(self.agent.as_deref())

@@ -42,8 +42,8 @@ impl Transform {
         Transform { jsonpath: Some(path.into()), template: None }
     }
 
-    /// Shows a text in which `{{ PATH }}` stands for a part of the answer. If a JSONPath is set,
-    /// the paths begin at the part that it selects.
+    /// Shows a text in which `{{ PATH }}` stands for a part of the answer. If `jsonpath` is set,
+    /// the template's paths begin at the part that `jsonpath` selects.
     #[must_use]
     pub fn template(self, text: impl Into<String>) -> Transform {
         Transform { template: Some(text.into()), ..self }
@@ -56,12 +56,12 @@ impl Transform {
         self.each_path(|path| parsed(path).map(drop))
     }
 
-    /// Checks a transform that an agent set. Each of its paths must lead to one place. A path to
-    /// several places may take a long time on a large answer, and an attacker may control the
-    /// agent's reply.
+    /// Checks a transform that an agent set. Each of its paths must lead to at most one place. A
+    /// path to several places may take a long time on a large answer. The agent's reply may be
+    /// under the influence of an attacker.
     ///
     /// # Errors
-    /// Fails if a path may lead to several places.
+    /// Fails if a path may lead to several places, or if the template is malformed.
     pub(in super::super) fn check_of_agent(&self) -> Result<(), String> {
         self.each_path(|path| match leads_to_one(path) {
             true => Ok(()),
@@ -69,7 +69,7 @@ impl Transform {
         })
     }
 
-    /// Checks each path. An error gets the key of its path.
+    /// Checks each path. An error begins with the key of the path, such as `transform.jsonpath`.
     fn each_path(&self, check: impl Fn(&str) -> Result<(), String>) -> Result<(), String> {
         if let Some(path) = &self.jsonpath {
             check(path).map_err(|it| format!("transform.jsonpath: {it}"))?;
@@ -104,7 +104,7 @@ impl Transform {
     }
 }
 
-/// An answer as JSON. An answer that isn't JSON is a JSON string.
+/// Reads an answer as JSON. An answer that isn't JSON becomes a JSON string.
 fn read(answer: &str) -> Value {
     let bare = answer.trim();
     let fenced = bare.strip_prefix("```json").and_then(|it| it.strip_suffix("```"));
@@ -125,8 +125,8 @@ fn parsed(path: &str) -> Result<JsonPath, String> {
     JsonPath::parse(path).map_err(|error| format!("{path:?} is no JSONPath: {error}"))
 }
 
-/// Whether a path has only names and numbers of items: no wildcard, filter, slice, list of several
-/// selectors, or search at any depth.
+/// Whether a path consists of names and indexes only. False if it has a wildcard, a filter, a
+/// slice, a list of selectors, or a search at any depth (`..`).
 fn leads_to_one(path: &str) -> bool {
     let (mut quote, mut is_escaped, mut last) = (None, false, ' ');
     for it in path.chars() {

@@ -31,13 +31,13 @@ pub struct ContextFeed {
     /// Its place in a prompt; by default at the end.
     #[payload(attribute)]
     pub position: Option<Position>,
-    /// The time of stale content.
+    /// When the content was up to date; only if it is stale, or if prompts show times.
     #[payload(attribute)]
     pub as_of: Option<Timestamp>,
     /// Why it couldn't be refreshed, or how much of it was cut.
     #[payload(attribute)]
     pub why: Option<String>,
-    /// The content; empty if unavailable, or stale: then the earlier content stands.
+    /// The content; empty if the refresh failed. Stale content is in an earlier `context_feed`.
     #[payload(text, example = "2024-06-15T12:34:56Z")]
     pub text: String,
 }
@@ -48,16 +48,16 @@ pub enum FeedStatus {
     /// It is up to date.
     #[default]
     Fresh,
-    /// It is old: the last refresh failed.
+    /// It is old: it couldn't be refreshed.
     Stale,
     /// There is none: the refresh failed.
     Unavailable,
-    /// It is up to date, and cut.
+    /// It is up to date, but was cut.
     Truncated,
 }
 
 impl FeedStatus {
-    /// The status as the word that payloads and prompts have.
+    /// The status as payloads and prompts write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,20 +70,21 @@ impl FeedStatus {
 }
 
 /// The content of a feed, from a source that says how long it is fresh. A source may answer any
-/// other payload, too; how long that is fresh is said by the feed's `cache_ttl`.
+/// other payload, too. Its content is fresh for the feed's `cache_ttl`.
 #[derive(Clone, Debug, Default, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct FeedContent {
     /// Seconds for which it is fresh; 0 if each turn must ask again.
     #[payload(attribute, example = "60")]
     pub fresh_for: f64,
-    /// When the content was up to date, if its origin says so or it is stale.
+    /// When the content was up to date, if this is known.
     #[payload(attribute, no_example)]
     pub as_of: Option<Timestamp>,
     /// Whether the content is old, because its origin can't be reached.
     #[payload(attribute, no_example)]
     pub is_stale: Option<bool>,
-    /// Whether the content may not be shown in a later turn in which the source can't be asked.
+    /// Whether the content is for one turn only. If so, later turns don't show it, even if the
+    /// source fails.
     #[payload(attribute, no_example)]
     pub is_for_one_turn: Option<bool>,
     /// The content.
@@ -91,11 +92,12 @@ pub struct FeedContent {
     pub text: String,
 }
 
-/// The feeds that an agent is configured with. The listener `feed` reads them in the history.
+/// The feeds that an agent is configured with. The listener `feed` reads them from the thread's
+/// history.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct DeclareFeeds {
-    /// How prompts show them; absent if nothing of it is set.
+    /// How prompts show them; absent if all settings are the defaults.
     #[payload(no_example)]
     pub injection: Option<Injection>,
     /// The feeds.
@@ -112,7 +114,7 @@ pub struct RefreshFeeds {
     pub turn: u64,
 }
 
-/// An agent's feeds are refreshed, as far as their sources answered.
+/// An agent's turn no longer waits for feeds: they are refreshed, or their sources failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedsRefreshed {
@@ -175,7 +177,7 @@ pub struct RemoveContextFeed {
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "list_context_feeds")]
 pub struct ListContextFeeds {}
 
-/// The feeds of an agent, in their order.
+/// The feeds of an agent: first those of its settings, then those that it added.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feeds", reserved)]
 pub struct ContextFeeds {
@@ -201,13 +203,13 @@ pub struct ListedFeed {
     /// When its content was recorded last.
     #[payload(attribute)]
     pub refreshed: Option<Timestamp>,
-    /// The bytes of its content.
+    /// The size of its content, in bytes.
     #[payload(attribute)]
     pub bytes: u64,
 }
 
-/// Asks the source of one of the calling agent's feeds now, also if the feed is fresh or not
-/// enabled. An operator names the agent. The answer is `context_feed_fetched`.
+/// Asks the source of one of the calling agent's feeds now, even if the feed is fresh or not
+/// enabled. An operator has to name the agent. The answer is `context_feed_fetched`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "fetch_context_feed")]
 pub struct FetchContextFeed {
@@ -292,7 +294,7 @@ pub struct ContextFeedRemoved {
     pub id: String,
 }
 
-/// A feed can't be added, changed or removed.
+/// A feed can't be added, changed, removed, fetched or listed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed_refused", reserved)]
 pub struct ContextFeedRefused {
@@ -316,14 +318,15 @@ pub struct FeedUnasked {
     pub why: String,
 }
 
-/// The next time at which a thread's feeds need work. Internal to the listener `feed`.
+/// Wakes the listener `feed` at its next deadline or refresh. Internal to the listener `feed`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]
     pub at: u64,
-    /// Whether a turn waits for it; if so, it ends when the turn begins.
+    /// Whether a turn waits for feeds until then. If so, this message comes early once they are
+    /// refreshed.
     #[payload(attribute)]
     pub is_awaited: bool,
 }

@@ -22,7 +22,7 @@ pub struct Fields {
     /// How prompts describe the fields.
     #[serde(default)]
     pub injection: Injection,
-    /// Whether an update with any error changes no field at all.
+    /// Whether one error in an update rejects the whole update.
     #[serde(default)]
     pub atomic: bool,
     /// The values that called agents get, unless the call says otherwise.
@@ -68,8 +68,8 @@ pub struct Injection {
     /// Whether prompts describe the fields.
     pub method: Method,
     /// A text for the end of each prompt, in place of the usual description and list of values. In
-    /// a line that begins with a field's name, `{values}` and `{current_value}` are replaced: by
-    /// the values that the field allows, and by its current value.
+    /// a line that begins with a field's name, `{values}` stands for the values that the field
+    /// allows, and `{current_value}` for the field's value.
     pub template: Option<String>,
 }
 
@@ -174,7 +174,7 @@ impl Fields {
         self.fields.is_empty()
     }
 
-    /// All fields, in their order.
+    /// All fields, in the order of their declaration.
     pub fn all(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter()
     }

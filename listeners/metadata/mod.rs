@@ -10,9 +10,9 @@
 //! # Ok::<(), pumphouse::listeners::metadata::field::WrongField>(())
 //! ```
 //!
-//! The agent's model writes `<metadata>{"status": "CODING"}</metadata>`. The values that the fields
-//! allow are kept. The agent's next prompt reports the others as errors. [`Metadatas`] is the fold
-//! of the values that were kept. `docs/metadata.md` is the manual.
+//! The agent's model writes `<metadata>{"status": "CODING"}</metadata>`. Values that the fields
+//! allow are kept. The agent's next prompt reports all other values as errors. [`Metadatas`] is the
+//! fold of the values that were kept. `docs/metadata.md` is the manual.
 
 pub mod words;
 pub mod show;

@@ -9,7 +9,8 @@ use super::{Field, Fields, Kind, KnownFields, Method};
 const INHERITS: &str = "\nAn agent that you call in a thread of its own begins with a copy of \
                         your values. \"metadata\": \"none\" in the action leaves it without, \
                         and \"share\" lets it change yours.";
-/// Text for an agent whose values are copied to the agents that it calls, and changed by them.
+/// Text for an agent whose values are copied to the agents that it calls. Changes by these agents
+/// change its own values, too.
 const SHARES: &str = "\nAn agent that you call in a thread of its own begins with a copy of your \
                       values, and what it sets changes yours. \"metadata\": \"none\" in the \
                       action leaves it without, and \"inherit\" lets it change only its own.";

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Fields;
 use super::words::{Metadata, MetadataError};
 
-/// The metadata of a thread's agents. A fold.
+/// A fold of the metadata of a thread's agents.
 #[derive(Clone, Debug, Default)]
 pub struct Metadatas(BTreeMap<String, KnownFields>);
 
@@ -45,7 +45,7 @@ impl Apply for Metadatas {
 }
 
 impl Metadatas {
-    /// The agents that have set metadata, by name.
+    /// The agents whose metadata the thread records, in the order of their names.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -75,8 +75,8 @@ impl KnownFields {
         fields.all().map(|it| (it.name().to_owned(), value(it.name()))).collect()
     }
 
-    /// The fields that were set, by name, with their values. Whether they are still declared isn't
-    /// checked.
+    /// The fields that were set, by name, with their values. Fields that are no longer declared are
+    /// included.
     pub fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -86,7 +86,7 @@ impl KnownFields {
         self.values.extend(metadata.changed().map(|it| it.into_fields()).unwrap_or_default());
     }
 
-    /// Records metadata of the agent.
+    /// Records an update of the agent's metadata.
     pub fn take(&mut self, metadata: Metadata) {
         if metadata.turn != self.turn {
             (self.turn, self.has_changed) = (metadata.turn, false);

@@ -1,4 +1,4 @@
-//! Tests all examples in the document that specified metadata, and cases that this document leaves
+//! Tests all examples in the specification of metadata, and cases that the specification leaves
 //! open.
 
 use pumphouse::reply::{Config, Parser, What};
@@ -8,7 +8,7 @@ use super::show::{current, declared};
 use super::words::Metadata;
 use super::*;
 
-/// The fields of the document's example.
+/// The fields of the specification's example.
 fn coding() -> Fields {
     let modes = ["AUTONOMOUS", "ASSISTED", "SUPERVISED"];
     let all = ["IDLE", "CODING", "PLANNING", "DEBUGGING", "TESTING", "TALKING"];

@@ -69,8 +69,8 @@ impl MetadataUpdate {
     }
 }
 
-/// Reads a text as a value of the field's type. A text that can't be read as that type stays a
-/// text, which the field then refuses.
+/// Reads a text as a value of the field's type. For types other than an enum or a string, the text
+/// is JSON. A text that isn't JSON stays a text, which the field then refuses.
 fn typed(field: &Field, value: Value) -> Value {
     let Value::String(text) = &value else { return value };
     let text = text.trim();
@@ -81,7 +81,7 @@ fn typed(field: &Field, value: Value) -> Value {
     }
 }
 
-/// Shortens a text that is too long for an error.
+/// Shortens a text for an error, to `TOLD_MAX` characters.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(TOLD_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),

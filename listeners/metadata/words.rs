@@ -7,20 +7,20 @@ use pumphouse::wire::core::ThreadNote;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Changes to the fields of an agent's state, and those that were refused.
+/// Changes to an agent's metadata fields, and the changes that were refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Metadata {
-    /// The turn; 0 before the first turn, or if it wasn't a turn of the agent itself.
+    /// The turn of the agent that sends this; 0 if no turn set the fields.
     #[payload(attribute)]
     pub turn: u64,
-    /// The agent whose fields these are, if another one sends this.
+    /// The agent whose fields these are, unless it sends this itself.
     #[payload(attribute, no_example, example = "coder")]
     pub agent: Option<String>,
-    /// The agent or workflow that the values come from, if it isn't the agent's own model.
+    /// The agent or workflow that the values come from, unless the agent's own model wrote them.
     #[payload(attribute, no_example, example = "boss")]
     pub by: Option<String>,
-    /// Whether later changes go to that agent, too.
+    /// Whether later changes also go to the agent in `by`.
     #[payload(attribute, no_example)]
     pub shares: Option<bool>,
     /// The changed fields, as a JSON object.
@@ -54,7 +54,7 @@ impl Metadata {
         Some((metadata.agent.clone()?, metadata))
     }
 
-    /// The message about the changed fields. None if no field was changed.
+    /// The message about the changed fields, for `trigger`. None if no field was changed.
     #[must_use]
     pub fn changed(&self) -> Option<MetadataChanged> {
         let fields = json::read(self.fields.as_ref()?).ok()?;
@@ -85,7 +85,7 @@ impl MetadataChanged {
     }
 }
 
-/// What an agent in a thread of its own gets of the metadata of the agent that calls it.
+/// The metadata that a called agent in a thread of its own gets from its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -95,7 +95,7 @@ pub enum Handed {
     None,
     /// A copy of the values.
     Inherit,
-    /// A copy of the values; what it sets later is set for its caller as well.
+    /// A copy of the values; later changes are also made for the caller.
     Share,
 }
 

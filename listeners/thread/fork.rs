@@ -4,8 +4,8 @@
 
 use pumphouse::prelude::*;
 
-/// Forks a thread and records why. Push it to the entry to fork after, as in `sess-k3v9x2ma/7`. The
-/// answer is `thread-forked`. Any other payload pushed there forks, too.
+/// Forks a thread and records why. Push it to the last entry that both threads share, as in
+/// `sess-k3v9x2ma/7`. The answer is `thread-forked`. Any other payload pushed there forks, too.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ForkThread {
@@ -14,7 +14,7 @@ pub struct ForkThread {
     pub reason: Option<String>,
 }
 
-/// A thread was forked: it goes on from an entry of another.
+/// A fork was made: a thread that goes on from an entry of another.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadForked {
@@ -24,7 +24,7 @@ pub struct ThreadForked {
     /// The last entry that the two share.
     #[payload(attribute, example = "sess-a7b8c9d0/7")]
     pub after: String,
-    /// The identity or listener that forked it.
+    /// The identity or listener that made the fork.
     #[payload(attribute, example = "ada")]
     pub by: String,
     /// Why.

@@ -25,7 +25,7 @@ pub struct AwaitThreads {
     pub thread: Vec<String>,
 }
 
-/// How many threads a wait is for.
+/// How many of the threads must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Mode {
     /// Every one.

@@ -29,14 +29,15 @@ const FIELDS: [(&str, &str); 6] = [
 /// Checks a pattern.
 ///
 /// # Errors
-/// Fails if the text isn't a cron pattern. The error names the first wrong field, and the values
-/// that the field takes.
+/// Fails if the text isn't a cron pattern. If a field is wrong, the error names the first wrong one
+/// and the values that it takes.
 pub fn check(pattern: &str) -> Result<(), String> {
     Cron::from_str(pattern).map(drop).map_err(|_| misfit(pattern))
 }
 
 /// The first time after `us` that a pattern matches in a time zone. Both times are in microseconds
-/// since the epoch. None if the pattern matches no time before the year 10000.
+/// since the epoch. None if the pattern matches no later time up to the year 5000, where the search
+/// ends.
 #[must_use]
 pub fn after(pattern: &str, us: u64, zone: &TimeZone) -> Option<u64> {
     let time = Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()?;
@@ -45,7 +46,7 @@ pub fn after(pattern: &str, us: u64, zone: &TimeZone) -> Option<u64> {
     u64::try_from(next.ok()?.timestamp().as_microsecond()).ok()
 }
 
-/// The error for text that is no cron pattern. It names the first wrong field.
+/// The error for a text that is no cron pattern. If fields are wrong, the error names the first.
 fn misfit(pattern: &str) -> String {
     let words: Vec<&str> = pattern.split_whitespace().collect();
     let fields = match words.len() {

@@ -107,7 +107,7 @@ pub struct TimerDue {
     /// The timer.
     #[payload(attribute)]
     pub timer: u64,
-    /// When, in microseconds since the epoch.
+    /// When it is due, in microseconds since the epoch.
     #[payload(attribute)]
     pub due: u64,
     /// Its interval, in microseconds.
@@ -127,7 +127,7 @@ pub struct TimerDue {
 /// The timers of a thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
-    /// The entry numbers of the requests for timers that have no answer yet.
+    /// The entry numbers of the unanswered requests for timers.
     asked: BTreeSet<u64>,
     set: BTreeSet<u64>,
     once: BTreeSet<u64>,
@@ -202,8 +202,8 @@ pub fn timer() -> Listener {
         .describe("Ticks after a while, at a time, over and over, or by a cron pattern.")
 }
 
-/// A timer for a wall-clock time may tick early by this number of microseconds. The wall clock
-/// drifts from the clock with which the timer waits.
+/// A timer for a wall-clock time may tick early by this number of microseconds, since the wall
+/// clock drifts from the clock with which the timer waits.
 const EARLY_US: u64 = 200_000;
 
 type Set = Result<(TimerSet, Later<TimerDue>), TimerRefused>;

@@ -8,8 +8,7 @@ use super::words::{
     OpenTodo, Step, StepsOpen, TodoClosed, TodoNudge, TodoOpen, TodoRegistered, TodoUntil,
 };
 
-/// The open checklists of a thread, and the requests for checklists that have no answer yet. A
-/// fold.
+/// The open checklists of a thread, and the unanswered requests for checklists. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Todos {
     open: BTreeMap<u64, Todo>,
@@ -71,8 +70,9 @@ impl Todos {
     }
 
     /// The steps that would be left to do after some changes. Each request of `written` replaces
-    /// the open list with the same condition, and the lists with the ids `closed` are closed. None
-    /// if no step would be left. An agent sends these steps with its final response.
+    /// the open list with the same condition, and the lists with the ids `closed` are closed. A
+    /// request for a new list adds no steps. None if no step would be left. An agent sends these
+    /// steps with its final response.
     #[must_use]
     pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
         let open = self.all().filter(|(id, _)| !closed.contains(id));

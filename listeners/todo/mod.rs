@@ -83,9 +83,9 @@ async fn complete(todos: Fold<Todos>, complete: TodoComplete) -> Result<TodoClos
     Err(TodoRefused { message: format!("no todo {} is open here; {open}", complete.id) })
 }
 
-/// Handles a `todo-open` message that is delivered. If the message that the list waits for has
-/// come, the list's sender is reminded once. The `todo-open` message keeps waiting, unless the list
-/// was closed or written again.
+/// Handles a `todo-open` message when it is delivered. If the message that the list waits for has
+/// come, the sender of the list gets one `todo-nudge`. The `todo-open` message then waits again,
+/// unless the list was closed or written again.
 async fn look(
     history: History,
     todos: Fold<Todos>,
@@ -109,8 +109,8 @@ async fn look(
 }
 
 /// Whether the entry `came` causes the early delivery of a waiting `todo-open` message. Such an
-/// entry reports that the message's list is closed or written again, or is the message that the
-/// list waits for.
+/// entry is the message that the list waits for, or reports that the list is closed or written
+/// again.
 fn wakes(waiting: &Entry, came: &Entry) -> bool {
     if !waiting.is::<TodoOpen>() {
         return false;

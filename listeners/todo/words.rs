@@ -3,8 +3,8 @@
 use pumphouse::prelude::*;
 
 /// Opens a checklist: steps that lead to a condition. To tick off or add steps, send it again with
-/// the same condition. It stays open until `todo-complete`, or until the thread ends. The answer is
-/// `todo-registered`.
+/// the same condition. The list stays open until `todo-complete`, or until the thread ends. The
+/// answer is `todo-registered`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct TodoUntil {
@@ -15,17 +15,17 @@ pub struct TodoUntil {
     /// `todo-nudge` says so.
     #[payload(attribute, rename = "wait-for", example = "thread-result")]
     pub wait_for: Option<String>,
-    /// Its sender; by default any.
+    /// The sender of the payload to wait for; by default any.
     #[payload(attribute, example = "core")]
     pub from: Option<String>,
-    /// All steps, in order; without any, the condition is the only one.
+    /// All steps, in order; without any, the condition is the only step.
     pub step: Vec<Step>,
 }
 
 /// A step of a checklist.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Step {
-    /// Whether it is done; no unless said.
+    /// Whether it is done; default false.
     #[payload(attribute)]
     pub done: Option<bool>,
     /// What to do.
@@ -131,7 +131,7 @@ pub struct TodoOpen {
     /// The payload that it still waits for.
     #[payload(attribute, rename = "wait-for", example = "thread-result")]
     pub wait_for: Option<String>,
-    /// Its sender.
+    /// The sender of that payload.
     #[payload(attribute, example = "core")]
     pub from: Option<String>,
 }

@@ -40,7 +40,7 @@ pub struct Keyvalue {
     /// The value to `set`.
     #[payload(example = "42")]
     pub value: Option<String>,
-    /// For how many seconds `set` keeps it; by default forever.
+    /// For how many seconds `set` keeps the value; by default forever.
     #[payload(min = 1, example = "3600")]
     pub ttl: Option<u64>,
 }
@@ -62,7 +62,7 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
 pub struct Kept {
-    /// Whether the key was there before; for `list`, whether any was.
+    /// Whether the key was there before; for `list`, whether any key was found.
     #[payload(attribute)]
     pub found: bool,
     /// Seconds until the value expires, if it does.
@@ -304,7 +304,7 @@ impl Store {
         now: i64,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Option<T>>,
     ) -> rusqlite::Result<Option<T>> {
-        // The mutex may be poisoned. If an earlier call panicked, its transaction was rolled back.
+        // A poisoned mutex is usable: the transaction of the call that panicked was rolled back.
         let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match &mut *held {
             Some(it) => it,

@@ -23,7 +23,7 @@ use super::time::pass_time;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "llm";
-/// The model's instruction if neither the settings nor the call has one.
+/// The default of the setting `prompt`.
 const PROMPT: &str = "Answer briefly and to the point.";
 /// The time that the pump waits for the handler once `seconds_max` has passed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub struct Llm {
     /// The instruction.
     #[payload(example = "Summarize the text.")]
     pub prompt: Option<String>,
-    /// The text for it; without a `text`, the `prompt` alone is asked.
+    /// The text that the instruction is about; without a `text`, the `prompt` alone is asked.
     #[payload(example = "A long text.")]
     pub text: Option<String>,
     /// Background that the model should know.
@@ -81,11 +81,11 @@ pub struct Refused {
 pub enum Reason {
     /// The request is empty, or too large.
     BadRequest,
-    /// No model that may be asked has this name.
+    /// There is no model of this name, or it may not be asked.
     UnknownModel,
     /// The budget of the caller's tree has no room for the call.
     Budget,
-    /// The model failed.
+    /// The model failed, or didn't answer in time.
     Model,
 }
 
@@ -95,9 +95,11 @@ pub enum Reason {
 pub struct Settings {
     /// The model that is asked if a call names no model.
     pub model: String,
-    /// The models that a call may choose. The default is all models of the manifest.
+    /// The models that a call may choose besides `model`. The default is all models that listeners
+    /// may use.
     pub models: Option<Vec<String>>,
-    /// The instruction for a call without an instruction. The default is a general instruction.
+    /// The instruction of a call that has only a `text`, or only a `prompt`. In the second case,
+    /// the call's `prompt` is the question. The default is a general instruction.
     pub prompt: Option<String>,
     /// The limits of one call.
     #[serde(default)]

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The state is a fold of the thread `organism`. In this thread, each agent records when its model
-//! begins to fail and when it works again. The listener `alerts` records alerts there.
+//! begins to fail and when the model works again. The listener `alerts` records alerts there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -47,10 +47,10 @@ pub struct OrganismState {
     /// The number of agents.
     #[payload(attribute, example = "7")]
     pub agents: u64,
-    /// The number of agents whose models answer, as far as is known since the pump started.
+    /// The number of agents whose models aren't known to fail.
     #[payload(attribute, example = "7")]
     pub healthy: u64,
-    /// The number of alerts, with one for each agent that isn't healthy.
+    /// The number of open alerts; each agent that isn't healthy counts as one, too.
     #[payload(attribute)]
     pub alerts: u64,
     /// The same in words, with a line for each alert.

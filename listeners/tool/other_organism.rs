@@ -66,15 +66,15 @@ pub struct Told {
     /// The listener that answered.
     #[payload(attribute, example = "system_monitor")]
     pub by: String,
-    /// The local name of its answer.
+    /// The local name of the answer.
     #[payload(attribute, example = "measured")]
     pub name: String,
-    /// The answer's text; an answer with elements in it is whole, as XML.
+    /// The answer's text, or the whole answer as XML if it has elements, or only attributes.
     #[payload(text, value, example = "Fleet nominal. 7 agents healthy. No alerts.")]
     pub text: String,
 }
 
-/// The other organism didn't answer.
+/// The question failed, or its answer is an error or too large.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/other_organism/v1")]
 pub struct NotTold {

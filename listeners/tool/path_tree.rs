@@ -40,8 +40,8 @@ impl PathTree {
         self.files
     }
 
-    /// Writes the tree as text: a line for each file and folder. The line of a folder at the last
-    /// level has the number of the files below it.
+    /// Writes the first `depth` levels of the tree as text, with a line for each file and folder.
+    /// The line of a folder at the last of these levels has the number of files below the folder.
     pub(super) fn text(&self, depth: u64) -> String {
         let mut lines = Vec::new();
         self.write(depth, 0, &mut lines);

@@ -1,7 +1,7 @@
 //! Extracts the text of a PDF. The parser is a third-party library, and a hostile file may send it
 //! into an endless loop. Therefore the parser runs in a separate process of this executable, with
-//! bounds on its time and memory. If the kernel has Landlock, this process has no network, can read
-//! only the system's folders and this executable, and can write only to a temporary folder.
+//! bounds on its time and memory. If the kernel has Landlock, this process has no network. It can
+//! then read only the system's folders and this executable, and write only to a temporary folder.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};

@@ -6,8 +6,8 @@
 //!   - {use: recall}
 //! ```
 //!
-//! `recall` reads the thread of the question, up to the question, and the other threads of the same
-//! tree. With the grant `read:identity`, it also reads the other trees that the same identity
+//! `recall` reads the thread of the request, up to the request, and the other threads of the same
+//! tree. With the grant `read:identity`, `recall` also reads the other trees that the same identity
 //! opened.
 
 use std::collections::VecDeque;
@@ -21,44 +21,44 @@ use serde::Deserialize;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "recall";
-/// The number of entries per page.
+/// The maximum number of entries that are read from the log at once.
 const PAGE: usize = 32;
 /// The maximum number of entries that an answer lists.
 const FOUND_MAX: usize = 50;
-/// The maximum number of entries that an answer lists if the question has no `limit`.
+/// The maximum number of entries that an answer lists if the request has no `limit`.
 const FOUND_USUAL: usize = 10;
-/// The maximum number of characters of a question's `text`.
+/// The maximum number of characters of a request's `text`.
 const QUESTION_CHARS_MAX: usize = 500;
 /// The maximum number of characters of an entry's text that an answer shows.
 const EXCERPT_CHARS: usize = 300;
 
-/// Finds earlier entries that match all fields given, in this tree of threads and, if granted, the
-/// identity's other trees; the newest last.
+/// Finds earlier entries that match all given fields, the newest last. Searches this tree of
+/// threads and, if granted, the other trees of the same identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct Recall {
     /// Words that the entry's text has, in any order; case is ignored.
     #[payload(example = "green tea")]
     pub text: Option<String>,
-    /// Its sender.
+    /// The sender of the entry.
     #[payload(example = "ada")]
     pub from: Option<String>,
-    /// The local name of its payload.
+    /// The local name of the entry's payload.
     #[payload(no_example)]
     pub name: Option<String>,
-    /// Its thread; by default all.
+    /// The entry's thread; by default all threads.
     #[payload(no_example)]
     pub thread: Option<String>,
-    /// Only entries after this number, in `thread` or this thread.
+    /// Only entries after this number in `thread`; by default in this thread.
     #[payload(no_example)]
     pub after: Option<u64>,
-    /// Only entries before this number, in `thread` or this thread.
+    /// Only entries before this number in `thread`; by default in this thread.
     #[payload(no_example)]
     pub before: Option<u64>,
-    /// The `read_on` of an earlier answer: the search goes on there.
+    /// The `read_on` of an earlier answer: the search continues there.
     #[payload(no_example)]
     pub read_on: Option<String>,
-    /// How many entries, the newest; default 10, at most 50.
+    /// How many matches to list, the newest ones; default 10, at most 50.
     #[payload(no_example, min = 1)]
     pub limit: Option<u64>,
 }
@@ -73,7 +73,7 @@ pub struct Recalled {
     /// The limit that stopped the search early.
     #[payload(attribute, no_example)]
     pub stopped_by: Option<String>,
-    /// Where the search stopped: send this with the same request to go on.
+    /// Where the search stopped: send this with the same request to continue.
     #[payload(attribute, no_example)]
     pub read_on: Option<String>,
     /// The entries, the newest last.
@@ -95,12 +95,12 @@ pub struct Found {
     /// When it was sent.
     #[payload(attribute, example = "2026-01-01T12:00:00Z")]
     pub time: String,
-    /// Its text, or an excerpt around the first match.
+    /// Its text; of a long one, an excerpt around the first of the searched words.
     #[payload(text, example = "Two cups of green tea.")]
     pub text: String,
 }
 
-/// The request asks for too much, or for nothing.
+/// The request says nothing to search for, or one of its fields is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct NotRecalled {
@@ -109,16 +109,16 @@ pub struct NotRecalled {
     pub text: String,
 }
 
-/// The limits of the search for one question.
+/// The limits of the search for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RecallLimits {
     /// The maximum number of entries that are read.
     pub entries_max: usize,
-    /// The maximum number of bytes of the entries that are read.
+    /// The maximum number of bytes of the entries that are read. The last page may exceed it.
     pub bytes_max: usize,
-    /// The maximum number of threads that are searched.
+    /// The maximum number of threads that are examined, including those of other identities.
     pub threads_max: usize,
     /// The maximum time of the search, in seconds.
     pub seconds_max: u64,
@@ -140,7 +140,7 @@ impl Default for RecallLimits {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The limits of the search for one question.
+    /// The limits of the search for one request.
     pub limits: RecallLimits,
 }
 
@@ -208,14 +208,15 @@ fn order(entry: &Entry) -> Order {
 }
 
 /// Reads the entries of several threads, page by page: first the caller's thread, then the other
-/// threads of its tree, then the threads of the identity's other trees. If the question has
+/// threads of its tree, then the threads of the identity's other trees. If the request has
 /// `thread`, `after` or `before`, only one thread is read.
 struct Reading<'a> {
     tree: &'a TreeHistory,
     limits: RecallLimits,
     threads: VecDeque<ThreadId>,
-    /// The threads of the identity's other trees are listed in pages. The next page begins after
-    /// this thread. `Some(None)` stands for the first page, and `None` means that no page is left.
+    /// The threads of the identity's other trees are listed in pages. The field has the thread
+    /// after which the next page begins. `Some(None)` stands for the first page, and `None` means
+    /// that no page is left.
     others: Option<Option<ThreadId>>,
     /// The thread and the number of the last entry that was read. Before the first page, this is
     /// the entry after which the reading starts.
@@ -281,7 +282,7 @@ impl Reading<'_> {
         }))
     }
 
-    /// Returns the next page of entries. `None` at the end, or if a limit is reached.
+    /// Returns the next entries. `None` at the end, or if a limit is reached.
     async fn next(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
         loop {
             let Some(thread) = self.threads.front().cloned() else {
@@ -327,8 +328,8 @@ impl Reading<'_> {
         self.stopped_by.is_some()
     }
 
-    /// Returns the entry after which the next question can continue. `None` if no limit stopped
-    /// this reading, or if nothing was read. `before` is the entry after which this reading began.
+    /// Returns the entry after which the next request can continue. `None` if no limit stopped this
+    /// reading, or if nothing was read. `before` is the `read_on` of the current request.
     fn read_on(&self, before: Option<&str>) -> Option<String> {
         self.stopped_by?;
         let (thread, seq) = &self.at;
@@ -337,9 +338,9 @@ impl Reading<'_> {
     }
 }
 
-/// Returns whether an agent's entry only repeats other entries. Prompts and raw replies repeat
-/// earlier entries. Actions and their results repeat the calls and the answers, which are entries,
-/// too.
+/// Returns whether an agent's entry only repeats other entries. Prompts and raw replies
+/// (`cognition_…`) repeat messages that are entries themselves. Actions and their results repeat
+/// calls and answers that are entries themselves.
 fn repeats(entry: &Entry) -> bool {
     let (namespace, local) = (entry.name().namespace(), entry.name().local());
     let is_action = ["action", "action-result"].contains(&local);

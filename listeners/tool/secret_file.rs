@@ -8,9 +8,9 @@ use std::path::Path;
 /// The maximum number of bytes of a file of secrets.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Reads a file of secrets. An error if the path is a link or leads to no file, if the file's mode
-/// has one of the bits `refused_modes`, or if the file is too large. No error contains text of the
-/// file.
+/// Reads a file of secrets. The path must name a regular file, and not a link. The file's mode must
+/// have none of the bits in `refused_modes`. The text must be UTF-8 of at most `FILE_BYTES_MAX`
+/// bytes. Otherwise the result is an error, which contains no text of the file.
 pub(super) fn read(path: &Path, refused_modes: u32) -> Result<String, String> {
     let named = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !named.is_file() {

@@ -6,7 +6,8 @@
 //!   - {use: shell, settings: {root: work, programs: [cargo, ls]}}
 //! ```
 //!
-//! A program has bounds of the same kind as a program of [`command`](super::command).
+//! The files, the network, the time and the memory of a program are limited in the same way as for
+//! [`command`](super::command).
 
 mod live;
 
@@ -79,9 +80,9 @@ pub struct Failed {
 /// How a program failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// With an exit code other than 0.
+    /// It ended with an exit code other than 0.
     ExitCode,
-    /// By a signal: it crashed, or reached a limit of memory.
+    /// A signal ended it, for example because it crashed or reached a memory limit.
     Signal,
     /// It ran too long.
     Timeout,

@@ -48,7 +48,7 @@ pub struct Skill {
     /// The BLAKE3 digest of its file, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,
-    /// The text of its file.
+    /// The text of its file, without the name and the description.
     #[payload(value, example = "Warm the pot first.")]
     pub text: String,
 }
@@ -105,8 +105,8 @@ struct Known {
     text: String,
 }
 
-/// Makes the listener `skills`. The skills' files are read only here, so later changes of a file
-/// have no effect on the running listener.
+/// Makes the listener `skills`. The skills' files are read once, here. Later changes of a file have
+/// no effect on the running listener.
 ///
 /// # Errors
 /// If the folder can't be read, if no folder in it has a `SKILL.md`, if a skill's file is invalid,

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! For each query, the file is opened again, read-only. An authorizer allows a statement to read
-//! tables, to call functions and to use the pragmas that describe the schema. Everything else is
-//! refused: a statement can't attach another file or load an extension.
+//! tables, to call functions other than `load_extension` and `fts3_tokenizer`, and to use the
+//! pragmas that describe the schema. Everything else is refused: for example, a statement can't
+//! attach another file or load an extension.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,7 +93,7 @@ pub struct Refused {
 /// Why there are no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// The statement is invalid, or names what doesn't exist.
+    /// The statement is invalid, or names something that doesn't exist.
     Statement,
     /// The statement does more than read.
     NotAllowed,
@@ -117,7 +118,7 @@ pub struct SqlLimits {
     pub query_bytes_max: usize,
     /// The maximum number of rows that are shown.
     pub rows_max: usize,
-    /// The maximum number of bytes of all rows that are shown.
+    /// The maximum number of bytes of the shown rows and column names together.
     pub shown_bytes_max: usize,
     /// The maximum number of bytes of one value, even if the value is only computed and not shown.
     pub value_bytes_max: i32,
@@ -291,7 +292,8 @@ fn rows(
     Ok(shown)
 }
 
-/// Converts a value to JSON. Of a text, only the first `most + 1` bytes are copied.
+/// Converts a value to JSON. Of a text, only the first `most + 1` bytes are copied, which is enough
+/// to see that the text is too large.
 fn shown_cell(cell: ValueRef<'_>, most: usize) -> Value {
     match cell {
         ValueRef::Null => Value::Null,

@@ -1,4 +1,5 @@
-//! The listener `subscribe`: returns a part of another thread's state, as the source of a feed.
+//! The listener `subscribe`: returns the metadata, the open checklists or the newest response of
+//! another thread, mostly as the source of a feed.
 //!
 //! ```yaml
 //! listeners:
@@ -11,11 +12,12 @@
 //!         source: {type: tool, name: subscribe, params: {thread: sess-k3v9x2ma, of: metadata}}
 //! ```
 //!
-//! The answer contains the other thread's state, as the log has it at the time of the question. A
-//! feed asks at the start of a turn. Later changes in the other thread don't wake the reader.
+//! The answer contains what the log has of the other thread when it gets the request. A feed sends
+//! the request at the start of a turn. Later changes in the other thread don't start a turn of the
+//! agent.
 //!
-//! `subscribe` reads the threads of the caller's tree. With the grant `read:identity`, it also
-//! reads the other trees that the same identity opened.
+//! `subscribe` reads the threads of the caller's tree. With the grant `read:identity`, `subscribe`
+//! also reads the other trees that the same identity opened.
 
 use std::collections::BTreeMap;
 
@@ -29,9 +31,9 @@ use super::super::words::agent::Response;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "subscribe";
-/// The number of entries per page.
+/// The maximum number of entries that are read from the log at once.
 const PAGE: usize = 256;
-/// The maximum number of entries of a thread that are read for one answer.
+/// The maximum number of entries of a thread. A longer thread is refused.
 const ENTRIES_MAX: usize = 100_000;
 
 /// Asks for a part of a thread's state. The answer is `subscribed`.
@@ -43,7 +45,8 @@ pub struct Subscribe {
     pub thread: String,
     /// Which part of its state.
     pub of: Part,
-    /// The agent; all agents by default. Checklists are the thread's.
+    /// The agent whose metadata or response is wanted; by default all agents. Checklists belong to
+    /// no agent.
     #[payload(no_example)]
     pub agent: Option<String>,
 }
@@ -61,11 +64,11 @@ pub enum Part {
     Response,
 }
 
-/// The state of a thread, as of an entry.
+/// A part of a thread's state.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/subscribe/v1")]
 pub struct Subscribed {
-    /// The thread's last entry then.
+    /// The thread's last entry when the state was read.
     #[payload(attribute, example = "sess-k3v9x2ma/12")]
     pub as_of: String,
     /// The state: JSON, or the text of a response.

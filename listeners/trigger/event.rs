@@ -1,5 +1,5 @@
-//! Rules that begin runs for something other than an agent's metadata: entries of the log, pushed
-//! events and times.
+//! Rules that begin runs of workflows for something other than an agent's metadata: entries of the
+//! log, pushed events and times.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct EventRule {
 pub(super) type EventRules = BTreeMap<String, EventRule>;
 
 impl EventRule {
-    /// The rule of a workflow. None if the workflow has no trigger, or one on metadata.
+    /// The rule of a workflow. None if the workflow has no trigger, or a trigger on metadata.
     pub(super) fn of(workflow: &Workflow) -> Option<Result<EventRule, WrongCondition>> {
         let trigger = workflow.definition().trigger.as_ref()?;
         let kind = trigger.kind();
@@ -98,8 +98,9 @@ impl EventRule {
     /// Checks the rule against the payloads of an organism.
     ///
     /// # Errors
-    /// Fails if the rule's payload doesn't exist, if the condition refers to a field that the
-    /// payload doesn't have, or if the condition can't hold. The error names the workflow.
+    /// Fails if the rule's payload doesn't exist, or is a payload of the listener `trigger`. Fails
+    /// if the condition refers to a field that doesn't exist, or can't hold. The error names the
+    /// workflow.
     pub fn check(&self, all: &Capabilities) -> Result<(), WrongTrigger> {
         let wrong = |key| move |wrong| WrongTrigger { workflow: self.name.clone(), key, wrong };
         let known = match self.kind {
@@ -147,7 +148,7 @@ impl EventRule {
         value.filter(|it| self.verdict(it).holds)
     }
 
-    /// The content of the entry, if it has the rule's payload.
+    /// The content of an entry with the rule's payload and sender. None for any other entry.
     fn payload(&self, entry: &Entry, all: &Capabilities) -> Option<Value> {
         let (name, wanted) = (entry.name(), self.payload.as_deref()?);
         let is_named = wanted == name.local() || wanted == name.to_string();
@@ -183,7 +184,8 @@ impl EventRule {
     }
 }
 
-/// The content of an entry's payload as JSON.
+/// The content of an entry's payload as JSON. If the payload doesn't fit a known schema, an object
+/// with its text.
 fn content(entry: &Entry, all: &Capabilities) -> Option<Value> {
     let element = entry.element().ok()?;
     let known = all.schema(entry.name()).and_then(|it| schema::to_json(it, element.view()).ok());

@@ -17,26 +17,26 @@ use super::words::{TriggerDue, TriggersDecided, is_run_of};
 #[derive(Clone, Debug, Default)]
 pub struct Firings {
     agents: BTreeMap<String, Watch>,
-    /// The runs that aren't over, by their threads.
+    /// The open runs, which haven't ended, by their threads.
     runs: BTreeMap<String, Firing>,
-    /// The triggers that fired and whose runs have no thread yet, in their order.
+    /// The triggers that fired and whose runs have no thread yet, in the order in which they fired.
     fired: VecDeque<Firing>,
     /// For each change that a run has made: the length of the chain of triggers that led to the
     /// change, by the number of the change's message. Changes that are decided on are removed.
     depths: BTreeMap<u64, usize>,
-    /// The first trigger of the chain that led to a message, by the number of the message. Messages
-    /// that are decided on are removed.
+    /// Maps the number of a message to the chain of triggers that led to the message. The message
+    /// of a chain's first trigger identifies the chain. Messages that are decided on are removed.
     chains: BTreeMap<u64, String>,
-    /// The number of runs of each chain of triggers, with the chain's first trigger. Only the
-    /// newest chains are kept.
+    /// The chains of triggers, each with the number of runs that it began. Only the newest chains
+    /// are kept.
     chain_runs: VecDeque<(String, usize)>,
     thread: CurrentThread,
 }
 
 /// The maximum number of chains whose runs a thread counts.
 const CHAINS_MAX: usize = 1_000;
-/// The maximum number of an agent's changes that wait for a decision. Only changes of an agent that
-/// no trigger watches reach it. The oldest change then counts without a decision.
+/// The maximum number of an agent's changes that wait for a decision. Only an agent that no trigger
+/// watches reaches this maximum. Then the oldest change takes effect without a decision.
 const UNDECIDED_MAX: usize = 1_000;
 
 /// A trigger that fired.
@@ -45,7 +45,8 @@ struct Firing {
     rule: String,
     /// The agent whose metadata changed, if the trigger watches agents.
     agent: Option<String>,
-    /// The length of the chain of triggers that ends with this one.
+    /// The length of the chain of triggers on metadata that ends with this one. A trigger of the
+    /// whole organism begins a new chain here.
     depth: usize,
 }
 
@@ -61,8 +62,8 @@ pub(super) struct Watch {
     /// For each trigger whose condition holds: the number of the message with which it began to
     /// hold.
     pub(super) since: BTreeMap<String, u64>,
-    /// The newest change that the agent has recorded and not told `trigger` of. An agent that no
-    /// trigger watches tells of no change.
+    /// The newest change that the agent has recorded, but hasn't reported to `trigger`. An agent
+    /// that no trigger watches reports no change.
     untold: Map<String, Value>,
     /// The changes from child threads that wait for a decision, with the numbers of their messages.
     undecided: VecDeque<(u64, Map<String, Value>)>,
@@ -85,7 +86,8 @@ impl Firings {
         watch
     }
 
-    /// The triggers whose runs, begun by changes of this agent, aren't over.
+    /// The triggers with an open run, or a run without a thread yet, that a change of this agent
+    /// began.
     pub(super) fn at_work(&self, agent: &str) -> BTreeSet<&str> {
         let all = self.runs.values().chain(&self.fired);
         all.filter(|it| it.agent.as_deref() == Some(agent)).map(|it| &*it.rule).collect()
@@ -98,8 +100,8 @@ impl Firings {
         before - self.fired.len()
     }
 
-    /// The number of runs that a chain of triggers has begun in this thread. `first` is the chain's
-    /// first trigger, whose own run isn't counted.
+    /// The number of runs that a chain of triggers has begun in this thread. `first` is the message
+    /// of the chain's first trigger. The run of this trigger isn't counted.
     pub(super) fn runs_of_chain(&self, first: &str) -> usize {
         let found = self.chain_runs.iter().find(|it| it.0 == first);
         found.map(|it| it.1).unwrap_or_default()
@@ -128,7 +130,7 @@ impl Firings {
         self.depths.get(&of).copied().unwrap_or_default()
     }
 
-    /// The threads of a trigger's runs that are at work and that changes of this agent began.
+    /// The threads of a trigger's open runs that changes of this agent began.
     pub(super) fn threads_of(&self, agent: &str, rule: &str) -> impl Iterator<Item = ThreadId> {
         let is_own = move |it: &Firing| it.rule == rule && it.agent.as_deref() == Some(agent);
         let own = self.runs.iter().filter(move |(_, it)| is_own(it));

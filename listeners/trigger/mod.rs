@@ -22,12 +22,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An agent with the setting `has_triggers` tells `trigger` of each change of its metadata.
+//! An agent with the setting `has_triggers` reports each change of its metadata to `trigger`.
 //! Triggers of the whole organism are [`EventRule`]s. A
 //! [`TriggerSource`](pumphouse::trigger_source::TriggerSource) reports entries and times to them,
 //! and clients report events with the payload `trigger`. The listener records its decisions, and
 //! begins the runs in the same batch. A run has a thread of its own below the thread of the
-//! message, and an agent doesn't wait for the run. `docs/workflows.md` is the manual.
+//! message. An agent whose change fired the trigger doesn't wait for the run. `docs/workflows.md`
+//! is the manual.
 
 pub mod words;
 mod event;
@@ -104,11 +105,11 @@ impl Triggers {
         Ok(())
     }
 
-    /// Adds the trigger of a workflow that watches the whole organism: its entries, pushed events,
-    /// or the time. A workflow without such a trigger is ignored.
+    /// Adds the trigger of a workflow if the trigger watches the whole organism: entries, pushed
+    /// events or the time. A workflow without such a trigger is ignored.
     ///
     /// # Errors
-    /// Fails if the condition can't be used. The error names the workflow.
+    /// Fails if the condition is invalid. The error names the workflow.
     pub fn add(&mut self, workflow: &Workflow) -> Result<(), WrongTrigger> {
         if let Some(rule) = EventRule::of(workflow) {
             let rule = rule.map_err(|wrong| WrongTrigger::of(workflow, wrong))?;
@@ -250,22 +251,23 @@ async fn changed_below(handling: Handling, _: ThreadNote) -> Result<Emissions, F
     handling.handle().await
 }
 
-/// Begins the run of a trigger whose condition has held long enough.
+/// Decides on a trigger when the time for which its condition must hold has passed.
 async fn held(handling: Handling, _: HeldLongEnough) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Begins the run of a trigger whose entry or time has come.
+/// Decides on a trigger for an entry or a time.
 async fn due(handling: Handling, _: TriggerDue) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Begins the runs of the triggers that wait for an event.
+/// Decides on the triggers that wait for an event.
 async fn pushed(handling: Handling, _: Trigger) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Handles a reply about a run. The fold has recorded the reply, so the handler sends nothing.
+/// Handles a reply about a run. The fold has recorded the reply, so the reply itself causes no
+/// emission.
 async fn ended(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
 }
@@ -350,7 +352,8 @@ impl Deciding<'_> {
         (depth > max).then(text)
     }
 
-    /// The reason why an entry within a run that a trigger began fires no trigger. None if it may.
+    /// The reason why an entry may not fire a trigger, because earlier triggers caused the entry.
+    /// None if the entry may fire the trigger.
     fn in_circle(&self, due: &TriggerDue) -> Option<String> {
         if let Some(within) = &due.within {
             let text = "the entry was sent within a run of this trigger, which";

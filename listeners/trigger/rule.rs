@@ -27,7 +27,7 @@ pub(super) struct Rule {
     fields: BTreeSet<String>,
     fire: Fire,
     priority: i64,
-    /// Whether its runs are cancelled when its condition ceases to hold.
+    /// Whether the rule's runs are cancelled when the condition ceases to hold.
     pub(super) cancels_on_change: bool,
     /// How long the condition must hold before the rule fires.
     pub(super) lasts: Option<Seconds>,
@@ -48,7 +48,7 @@ pub(super) struct Change<'a> {
     /// The agent's turn. None if the agent itself didn't make the change.
     pub(super) turn: Option<u64>,
     pub(super) fields: &'a Map<String, Value>,
-    /// The rules with a run at work.
+    /// The names of the rules with a run that hasn't ended.
     pub(super) at_work: BTreeSet<&'a str>,
 }
 
@@ -95,7 +95,9 @@ impl Rule {
     }
 
     /// Decides on a change. `was` says whether the condition held before, and `fired` is the turn
-    /// in which the rule last fired. None if nothing about the rule has changed.
+    /// in which the rule last fired. None if the rule doesn't fire, and its condition neither
+    /// begins nor ceases to hold. A rule with [`Fire::Level`] has a decision at each change while
+    /// its condition holds.
     fn decide(
         &self,
         was: bool,
@@ -175,7 +177,7 @@ impl Watched {
         values
     }
 
-    /// The names of the workflows that the rules begin.
+    /// The names of the workflows whose runs the rules begin.
     pub(super) fn workflows(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|it| &*it.name)
     }
@@ -191,7 +193,7 @@ impl Watched {
         Values { fields: &self.fields, set: &watch.values }
     }
 
-    /// Decides on a change for each rule, in the order of the rules.
+    /// Returns the decisions of the rules on a change, in the order of the rules.
     pub(super) fn decide(&self, watch: &Watch, change: &Change<'_>) -> Vec<Decided<'_>> {
         let after: Map<String, Value> = {
             let mut after = watch.values.clone();

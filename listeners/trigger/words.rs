@@ -7,31 +7,32 @@ use pumphouse::wire::core::ThreadSpawned;
 /// The namespace of the payloads of `trigger`.
 pub(super) const TRIGGER_NS: &str = "https://xml-pipeline.org/ns/trigger/v1";
 
-/// An event has happened. Triggers of the type `event` wait for it. Their runs go below the thread
-/// of this message. The answer is `triggered`.
+/// An event has happened. Triggers of the type `event` wait for it. Their runs get threads below
+/// the thread of this message. The answer is `triggered`.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1")]
 pub struct Trigger {
     /// The event's name. A trigger waits for this event if its field `event` has the name.
     #[payload(attribute, example = "deploy")]
     pub name: String,
-    /// The input of the runs, a JSON object; default {}. In a trigger, `event` refers to it.
+    /// What is known of the event, a JSON object; default {}. Conditions refer to it as `event`,
+    /// and runs as `trigger.event`.
     #[payload(text, example = "{\"branch\":\"main\"}")]
     pub input: String,
 }
 
-/// What an event has begun.
+/// The decisions on an event.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved)]
 pub struct Triggered {
     /// The event.
     #[payload(attribute, example = "deploy")]
     pub name: String,
-    /// What was decided of each trigger that waits for it.
+    /// The decision on each trigger that waits for the event.
     pub decision: Vec<TriggerDecision>,
 }
 
-/// An event that no trigger waits for, or whose input can't be read.
+/// A request is refused: the event can't be used, or the trigger can't be switched on or off.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved)]
 pub struct TriggerRefused {
@@ -41,27 +42,28 @@ pub struct TriggerRefused {
 }
 
 /// Something that a trigger of the whole organism waits for has happened: an entry was recorded, or
-/// a time has come. The pump itself sends it.
+/// a time has come. The pump itself sends this message.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
 pub struct TriggerDue {
     /// The trigger.
     #[payload(attribute, example = "archive_invoice")]
     pub rule: String,
-    /// The entry.
+    /// The recorded entry, if any.
     #[payload(attribute, no_example)]
     pub of: Option<String>,
     /// The sender of the entry.
     #[payload(attribute, no_example)]
     pub from: Option<String>,
-    /// How many triggers began one another, up to this one.
+    /// The number of triggers in the chain that ends with this one. The run of each trigger fired
+    /// the next one.
     #[payload(attribute)]
     pub depth: u32,
-    /// The message of the trigger that began them all, unless that is this trigger.
+    /// The message of the first trigger in the chain, unless this trigger is the first.
     #[payload(attribute, no_example)]
     pub first: Option<String>,
-    /// An earlier message of this trigger, if the entry was sent because of a run that it began.
-    /// The trigger doesn't fire again then.
+    /// An earlier message of this trigger that began a run, if the entry was sent because of this
+    /// run. The trigger doesn't fire again then.
     #[payload(attribute, no_example)]
     pub within: Option<String>,
     /// What conditions and the run refer to, as JSON.
@@ -69,7 +71,7 @@ pub struct TriggerDue {
     pub value: Json,
 }
 
-/// The time is up for which the condition of a trigger must hold. Internal to the listener.
+/// The time for which the condition of a trigger must hold has passed. Internal to the listener.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
 pub struct HeldLongEnough {
@@ -102,9 +104,9 @@ pub struct TriggerSwitched {
     pub by: String,
 }
 
-/// What a change of an agent's metadata, an entry, an event or a time means for the triggers that
-/// watch it. It names each trigger that could fire because of it, and says why it didn't if it
-/// didn't. Of a change of metadata, it also names each trigger whose condition ceases to hold.
+/// The decisions of triggers on a change of an agent's metadata, an entry, an event or a time. A
+/// trigger on metadata is listed if it fires, or if its condition begins or ceases to hold. A
+/// trigger with `fire: level` is also listed at each change while its condition holds.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
 pub struct TriggersDecided {
@@ -114,17 +116,17 @@ pub struct TriggersDecided {
     /// The agent's turn.
     #[payload(attribute)]
     pub turn: Option<u64>,
-    /// The number of the message about it.
+    /// The number of the message that the decisions are about.
     #[payload(attribute)]
     pub of: u64,
     /// The changed fields, as a JSON object.
     #[payload(example = "{\"status\":\"CODING\"}")]
     pub fields: Option<Json>,
-    /// What was decided of each trigger.
+    /// The decision on each trigger.
     pub decision: Vec<TriggerDecision>,
 }
 
-/// What was decided of one trigger.
+/// The decision on one trigger.
 #[derive(Clone, Debug, PartialEq, Payload)]
 pub struct TriggerDecision {
     /// The trigger, which has the name of its workflow.
@@ -145,8 +147,8 @@ pub struct TriggerDecision {
 }
 
 /// Whether a spawned thread has the label of this workflow. Of several threads with the same label,
-/// all but the first have `-` and a number after it. A thread with the label `report-1` therefore
-/// counts as one of `report`, too.
+/// all but the first have `-` and a number after the label. So a run of a workflow named `report-1`
+/// counts as a run of `report`, too.
 #[must_use]
 pub fn is_run_of(spawned: &ThreadSpawned, workflow: &str) -> bool {
     let first = ThreadId::new(&spawned.parent_id).child(workflow, 0);

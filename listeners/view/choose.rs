@@ -107,7 +107,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether an entry is a message that no turn has shown yet to an agent at work.
+    /// Whether an entry is a message to an agent at work that no turn of the agent has shown yet.
     fn is_news(&self, entry: &Entry) -> bool {
         let agent = entry.to().and_then(|to| self.agent(to)).filter(|it| it.is_at_work());
         agent.is_some_and(|agent| entry.seq() >= agent.news()) && self.is_message(entry)
@@ -124,7 +124,7 @@ impl<'a> Readers<'a> {
     }
 
     /// Whether a call may still get a result. A payload gets no result if its receiver never
-    /// answers such a payload.
+    /// answers such a payload. Payloads and threads count only if an agent sent or opened them.
     fn is_awaited(&self, call: &PendingCall) -> bool {
         match &call.kind {
             CallKind::Action => true,

@@ -1,6 +1,6 @@
 //! The listener `view` hides old messages from prompts, and shows them again. It also returns parts
-//! of results that prompts showed truncated, and takes attachments, which the thread's next prompt
-//! shows. The log stays as it is.
+//! of results that prompts showed truncated, and takes attachments, which later prompts of the
+//! thread show. Hidden messages stay in the log.
 
 mod part;
 mod pending;
@@ -101,7 +101,7 @@ async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
 }
 
 /// Returns the agent that reads a result. If this message is the call of an action, the agent is
-/// the action's sender, or else the message's sender.
+/// the action's sender. Otherwise the agent is the message's sender.
 async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
     let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
     if let Some(action) = action.filter(|_| message.from() == super::words::action::NAME) {

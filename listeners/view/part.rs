@@ -5,8 +5,8 @@
 pub const READ_BYTES: usize = 32_000;
 
 /// Returns the range of a part of a text, in bytes. The part begins with the character that
-/// contains the byte `from`. The part has at most `bytes` bytes, but at least one character. It is
-/// empty if the text ends before `from`.
+/// contains the byte `from`. The part has at most `bytes` bytes, but at least one character. The
+/// part is empty if the text has no byte `from`.
 #[must_use]
 pub fn part(text: &str, from: usize, bytes: usize) -> (usize, usize) {
     let from = text.floor_char_boundary(from);

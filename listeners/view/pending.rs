@@ -64,7 +64,8 @@ impl AgentProgress {
     /// The number of the first entry that may be new to the agent. While a turn is running, this is
     /// the entry after the last one that the turn shows, or the turn's first entry if that is
     /// earlier. While no turn is running, this is the first entry after the newest answer and after
-    /// all entries that the newest turn showed, but not before the oldest unanswered question.
+    /// all entries that the newest turn showed. If the oldest unanswered question comes later, this
+    /// is the question instead.
     pub(super) fn news(&self) -> u64 {
         if let Some(begun) = self.begun {
             return begun.min(self.until + 1);
@@ -140,8 +141,8 @@ impl Pending {
             return None;
         }
         for (name, agent) in &mut self.agents {
-            // An agent that stops will answer no earlier question of its asker. Any other answer is
-            // for the questions that the agent has been shown.
+            // An agent that stops will answer no earlier question of its asker. Any other answer
+            // covers all questions of the asker that the agent has been shown.
             let is_stopped = entry.is::<Stopped>() && entry.from() == name;
             let upto = if is_stopped { entry.seq() } else { agent.until.max(asked) };
             let by = agent.questions.iter().find(|(by, all)| {
@@ -165,8 +166,8 @@ impl Pending {
         }
     }
 
-    /// Whether an agent sends another listener a message during a turn. Messages to `action` and
-    /// `trigger` don't count.
+    /// Whether an agent sends another listener a message during a turn. Messages to `action` don't
+    /// count, and neither does `metadata-changed`.
     fn asks(&self, entry: &Entry, to: &str) -> bool {
         let is_turn = self.agents.get(entry.from()).is_some_and(|it| it.begun.is_some());
         let is_told = entry.is::<MetadataChanged>() || to == super::super::words::action::NAME;

@@ -34,14 +34,14 @@ pub struct ReadResult {
     pub bytes: Option<u64>,
 }
 
-/// A part of a result. Unless it ends the result, its last line says which part it is.
+/// A part of a result. If more follows, the last line says which part this is.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ResultPart {
     /// Its first byte.
     #[payload(attribute, example = "32768")]
     pub from: u64,
-    /// The byte after it.
+    /// The first byte after it.
     #[payload(attribute, example = "64768")]
     pub to: u64,
     /// How many bytes the result has.
@@ -61,7 +61,7 @@ pub struct NoResult {
     pub why: String,
 }
 
-/// No prompt shows the attachment that was sent.
+/// The attachment was refused, so no prompt shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct AttachmentRefused {

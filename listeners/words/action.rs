@@ -13,7 +13,7 @@ use super::super::metadata::words::Handed;
 /// The name of the listener `action`.
 pub const NAME: &str = "action";
 
-/// The code of the error of an action that didn't run since its condition doesn't hold.
+/// The error code of an action that didn't run because its condition doesn't hold.
 pub const NOT_TAKEN: &str = "condition";
 
 /// The name by which conditions refer to the agent's metadata.
@@ -36,7 +36,7 @@ pub struct Action {
     /// Its name: other actions depend on it and refer to its result by this name.
     #[payload(attribute, example = "fetch")]
     pub id: String,
-    /// Its turn; without one, it stands alone.
+    /// The agent's turn that wrote it; absent if no turn wrote it.
     #[payload(attribute, no_example)]
     pub turn: Option<u64>,
     /// The type of listener that it calls.
@@ -72,20 +72,20 @@ pub struct Action {
     /// What its failure means for actions that depend on it.
     #[payload(attribute)]
     pub on_error: Option<OnError>,
-    /// What a called agent gets of the agent's metadata; default what its manifest says.
+    /// What a called agent gets of the calling agent's metadata; by default as the manifest says.
     #[payload(attribute, no_example)]
     pub metadata: Option<Handed>,
-    /// The block of its turn with which it runs side by side, by the block's number.
+    /// The number of the `<parallel>` block of its turn in which it stands.
     #[payload(attribute, no_example)]
     pub parallel: Option<u64>,
-    /// How many actions of that block run at once; default all.
+    /// How many actions of the `<parallel>` block run at once; default all.
     #[payload(attribute, no_example)]
     pub parallel_max: Option<u64>,
-    /// Whether it is called with each partial result of the action that it refers to, one after
-    /// another; default false.
+    /// Whether it is called once for each partial result of the action that it refers to; default
+    /// false.
     #[payload(attribute, no_example)]
     pub stream: Option<bool>,
-    /// A listener that takes one payload, a payload, or `listener.payload`.
+    /// What it calls: a listener with a single payload, a payload, or `listener.payload`.
     #[payload(example = "calculate")]
     pub name: String,
     /// The actions that must be done before.
@@ -97,14 +97,14 @@ pub struct Action {
     /// The payload as elements, instead of `parameters`.
     #[payload(no_example)]
     pub elements: Option<Elements>,
-    /// The agent's metadata when it wrote the action, as a JSON object: those that the parameters
-    /// refer to.
+    /// The metadata fields that the parameters refer to, as a JSON object. Their values are those
+    /// at the time when the agent wrote the action.
     #[payload(no_example)]
     pub metadata_fields: Option<Json>,
     /// The condition under which it runs; by default it always runs.
     #[payload(no_example)]
     pub when: Option<When>,
-    /// The list with whose items it is called, one after another; by default it is called once.
+    /// The list for whose items it is called, one item after another; by default it is called once.
     #[payload(no_example)]
     pub for_each: Option<ForEach>,
     /// The call that undoes it: a JSON object with `name` and `parameters`.
@@ -112,12 +112,12 @@ pub struct Action {
     pub compensate: Option<String>,
 }
 
-/// The condition under which an action runs. It is decided when all actions that it refers to are
+/// The condition under which an action runs. It is evaluated when all actions that it refers to are
 /// done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 pub struct When {
-    /// The agent's metadata when it wrote the action, as a JSON object: those that the condition
-    /// refers to.
+    /// The metadata fields that the condition refers to, as a JSON object. Their values are those
+    /// at the time when the agent wrote the action.
     #[payload(attribute, no_example)]
     pub metadata: Option<String>,
     /// The condition.
@@ -125,14 +125,14 @@ pub struct When {
     pub condition: String,
 }
 
-/// The list with whose items an action is called.
+/// The list for whose items an action is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 pub struct ForEach {
     /// The name that stands for the item.
     #[payload(attribute, example = "page")]
     pub var: String,
-    /// The block of its turn that has the list, by the block's number. In actions of one block, the
-    /// result of another one stands for what it is of the same item.
+    /// The number of the `<foreach>` block of its turn that has the list. If an action refers to
+    /// another action of this block, the reference means the result for the same item.
     #[payload(attribute)]
     pub block: u64,
     /// How many items there may be; default 100.
@@ -201,12 +201,13 @@ pub enum Dialect {
 /// What an action's failure means for actions that depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum OnError {
-    /// They are skipped.
+    /// Dependent actions are skipped.
     #[default]
     Fail,
-    /// They run, and its result is null.
+    /// Dependent actions run, and the result of the failed action is null.
     Skip,
-    /// It is tried again, once unless `retry` says more; then they are skipped.
+    /// The action is tried again, once unless `retry` says more. If it still fails, dependent
+    /// actions are skipped.
     Retry,
 }
 
@@ -216,7 +217,7 @@ pub enum Backoff {
     /// Each pause is twice the one before.
     #[default]
     Exponential,
-    /// Each pause is longer by the first one.
+    /// Each pause is longer than the one before, by the length of the first pause.
     Linear,
     /// All pauses are the same.
     None,
@@ -253,14 +254,14 @@ pub struct ActionResult {
     /// The action whose failure caused a skip.
     #[payload(attribute)]
     pub because: Option<String>,
-    /// The payload of the answer.
+    /// The name of the answer's payload.
     #[payload(attribute, example = "{https://xml-pipeline.org/ns/calculate/v1}calculated")]
     pub answer: Option<String>,
     /// What is wrong with the call, though it ran.
     pub warning: Vec<String>,
     /// What went wrong.
     pub error: Option<ActionError>,
-    /// The answer's value; null if it has no payload.
+    /// The answer's value; null if the answer has no payload.
     pub value: Option<ResultValue>,
 }
 
@@ -445,7 +446,7 @@ pub struct ActionRefused {
     pub message: String,
 }
 
-/// Whether an action runs, and with which items. Internal to the listener `action`.
+/// Whether an action runs, and for which items. Internal to the listener `action`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionDecided {
@@ -461,19 +462,20 @@ pub struct ActionDecided {
     /// The condition and the values that it saw, or what is wrong.
     #[payload(example = "sum > 3, where sum is 4")]
     pub because: Option<String>,
-    /// The items with which it is called, as a JSON list. Each is a list of the one item; null
-    /// stands for an item of which the condition doesn't hold.
+    /// The items for which it is called, as a JSON list. Each item is wrapped in a list of its own.
+    /// Null stands for an item for which the condition doesn't hold.
     #[payload(no_example)]
     pub items: Option<String>,
 }
 
-/// A part of an answer, sent while the work goes on. The answer itself comes last, and has the
-/// whole. Only `action` and feeds know partial results; to another asker each is an answer.
+/// A part of an answer, sent while the work goes on. The answer itself comes last, and is complete.
+/// Only the listeners `action` and `feed` know partial results. Any other asker takes each partial
+/// result for an answer.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct PartialResult {
     /// Its place among the parts of the answer, from 1. Work that begins again sends its parts
-    /// under the same numbers, and those that came already are passed over.
+    /// under the same numbers, and parts that came before are ignored.
     #[payload(attribute, example = "1")]
     pub number: u64,
     /// The part.
@@ -487,7 +489,8 @@ pub struct ActionsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]
     pub at: u64,
-    /// The number of the action's entry; once the action is done, this is delivered at once.
+    /// The number of the action's entry. If the action ends before the time, this payload is
+    /// delivered then.
     #[payload(attribute)]
     pub of: u64,
 }

@@ -6,7 +6,7 @@ use pumphouse::limits::ActionLimits;
 use pumphouse::prelude::*;
 use pumphouse::wire::SignedDuration;
 
-/// The limits of a turn's actions; absent ones are the defaults.
+/// The limits of a turn's actions. Absent limits have their defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub struct Limited {
     /// Actions in the turn; default 256.
@@ -18,7 +18,7 @@ pub struct Limited {
     /// Actions that begin together, if batched; default 5.
     #[payload(attribute)]
     pub batch: Option<u64>,
-    /// How long one waits for others, if batched; default 0.1 s.
+    /// How long an action waits for others, if batched; default 0.1 s.
     #[payload(attribute, example = "PT0.1S")]
     pub batch_delay: Option<SignedDuration>,
     /// The timeout of an action that sets none; default 300 s.

@@ -87,11 +87,11 @@ pub fn reading(rules: Option<u32>) -> Reading {
     }
 }
 
-/// A turn begins: how its prompt was made.
+/// A turn of an agent begins. This says how the turn's prompt was made.
 ///
-/// The prompt isn't copied: it is the thread up to `until` in the form `rendering`, after the
-/// newest `cognition_system` and with the newest `cognition_tools`; `digest` checks that it reads
-/// the same.
+/// The prompt itself isn't recorded. It begins with the newest `cognition_system`, and the thread
+/// up to `until` follows, in the form `rendering`. The tools are those of the newest
+/// `cognition_tools`. `digest` shows whether a prompt that is made again is the same.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in", bookkeeping)]
 pub struct CognitionIn {
@@ -139,8 +139,8 @@ pub struct CognitionIn {
     /// How many bytes of a result the prompt shows, if not the default.
     #[payload(attribute, no_example)]
     pub result_bytes_max: Option<u64>,
-    /// The media types of attachments that the prompt shows, such as `image/*`; none where the
-    /// model takes none.
+    /// The media types of attachments that the prompt shows, such as `image/*`; empty if the model
+    /// takes no attachments.
     #[payload(no_example)]
     pub attachments: Vec<String>,
     /// The feeds that the prompt leaves out, since all feeds together would be too large.
@@ -236,8 +236,8 @@ pub struct CognitionOut {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Why the model stopped: `end`, `stop-text`, `max-tokens`, `calls`, `filtered`, or a word of
-    /// its provider's; `interrupted`; `stopped` by the pump; `error`.
+    /// Why the reply ended: `end`, `stop-text`, `max-tokens`, `calls`, `filtered`, `interrupted`,
+    /// `stopped` (by the pump), `error`, or a word of the provider.
     #[payload(attribute, example = "end")]
     pub stop: String,
     /// Whether the reply is incomplete.
@@ -284,7 +284,7 @@ pub struct CognitionOut {
     /// The places of native calls in the reply: for each, its first byte and the byte after it.
     #[payload(attribute, list, no_example)]
     pub calls: Option<Vec<u64>>,
-    /// Whether the agent wrote its own root payload: then it goes on.
+    /// Whether the agent asked itself for another turn, by a payload of its own name.
     #[payload(attribute)]
     pub wrote_root: Option<bool>,
     /// In threads of 0.1.0: the first byte of a final response that waits for the turn's actions.
@@ -303,8 +303,8 @@ impl CognitionOut {
     pub const STOPPED: &str = "stopped";
 }
 
-/// Returns the value of a flag of an entry's payload, without parsing the whole payload. Returns
-/// None if the payload is no `P`, or has another value there.
+/// Returns the value of a boolean attribute of an entry's payload, without parsing the whole
+/// payload. Returns None if the payload is no `P`, or if the attribute is absent or not boolean.
 #[must_use]
 pub fn flag<P: Payload>(entry: &Entry, attribute: &str) -> Option<bool> {
     match &*entry.is::<P>().then(|| entry.attribute(attribute)).flatten()? {
@@ -326,8 +326,8 @@ pub fn is_last_word(entry: &Entry) -> bool {
 }
 
 /// A response waits for results that it names, for earlier actions, or for all actions of its work.
-/// Its text is in the turn's `cognition_out`; a `response` has it with the values once it is
-/// delivered, a `notice` if it isn't.
+/// Its text is in the turn's `cognition_out`. If the response is delivered, a `response` has the
+/// text with the values filled in. If it isn't, a `notice` has the text.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "response-waits", bookkeeping)]
 pub struct ResponseWaits {
@@ -337,7 +337,7 @@ pub struct ResponseWaits {
     /// Whether it ends the work.
     #[payload(attribute, rename = "final")]
     pub is_final: bool,
-    /// The local name of its payload, if that is no `response`.
+    /// The local name of its payload, if the payload is no `response`.
     #[payload(attribute, no_example)]
     pub payload: Option<String>,
     /// The first byte of its text in the reply.
@@ -349,7 +349,7 @@ pub struct ResponseWaits {
     /// The names in it that may be references.
     #[payload(example = "fetch")]
     pub on: Vec<String>,
-    /// The metadata to which it refers, as they were at its place in the reply.
+    /// The metadata fields to which it refers, with their values at its place in the reply.
     #[payload(no_example)]
     pub metadata: Option<Json>,
 }
@@ -361,7 +361,7 @@ pub struct Thought {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// The number of thoughts around it. It is recorded if the agent's replies may have blocks.
+    /// The number of thoughts around it. Recorded only if the agent's replies may have blocks.
     #[payload(attribute, no_example)]
     pub depth: Option<u64>,
     /// The text.
@@ -373,7 +373,7 @@ pub struct Thought {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Response {
-    /// Whether it ends the work; else more follows.
+    /// Whether the response ends the work. Otherwise more follows.
     #[payload(attribute, rename = "final")]
     pub is_final: bool,
     /// The turn.
@@ -387,7 +387,7 @@ pub struct Response {
     pub text: String,
 }
 
-/// Tells the model what of its reply didn't run, or not as it was written.
+/// Tells the model which part of its reply didn't run, or ran in another way than written.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Notice {
@@ -400,10 +400,10 @@ pub struct Notice {
     /// The column, in characters from 1.
     #[payload(attribute)]
     pub column: Option<u32>,
-    /// The call that didn't run, if it is about one.
+    /// The call that didn't run, if the notice is about a call.
     #[payload(attribute, example = "fetch")]
     pub call: Option<String>,
-    /// The response that was not delivered, as it was written, if it is about one.
+    /// The undelivered response as it was written, if the notice is about a response.
     #[payload(attribute, no_example)]
     pub response: Option<String>,
     /// What happened, and why.
@@ -473,8 +473,8 @@ pub struct ContextSummary {
 }
 
 /// Ends an agent's current work in the thread: its model's reply is cut off, its actions are
-/// cancelled, and the asker gets `agent-stopped`. Its output until then stays; the next message
-/// begins new work. It is for every agent of the thread, unless it is sent to one.
+/// cancelled, and the asker gets `agent-stopped`. The output until then stays, and the next message
+/// begins new work. Without a receiver, an interrupt stops every agent of the thread.
 ///
 /// Models aren't told of this payload: it is for people who watch an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
@@ -531,7 +531,7 @@ impl Stopped {
     pub const BUDGET: &str = "budget";
 }
 
-/// An agent's provider takes no more requests for a while; the agent asks again when it does.
+/// An agent's provider takes no more requests for a while. The agent waits, and then asks again.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct RateLimited {

@@ -11,10 +11,10 @@ pub struct CognitionReasoning {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Whether it is incomplete.
+    /// Whether the reasoning is incomplete.
     #[payload(attribute)]
     pub is_partial: bool,
-    /// Whether it was cut off.
+    /// Whether an error or an interrupt cut it off.
     #[payload(attribute)]
     pub was_interrupted: bool,
     /// The text.
@@ -22,8 +22,8 @@ pub struct CognitionReasoning {
     pub text: String,
 }
 
-/// Blocks of a reply that its provider signed or encrypted, mostly reasoning. They are sent back
-/// unchanged with the reply's calls, over the same wire.
+/// Blocks of a reply that the provider signed or encrypted, mostly reasoning. Later prompts send
+/// them back unchanged with the reply's calls, if the wire is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "reasoning-signed", bookkeeping)]
 pub struct ReasoningSigned {
@@ -43,7 +43,7 @@ pub struct SignedBlock {
     /// Its place: 0 before the reply's text, 1 after it, 2 after the first call, and so on.
     #[payload(attribute)]
     pub place: u64,
-    /// The block, as JSON of the wire.
+    /// The block, in the JSON form of the wire.
     #[payload(text, example = "{}")]
     pub json: String,
 }
@@ -65,7 +65,7 @@ impl ReasoningSigned {
 }
 
 /// A request to a model failed; it was retried, or another model was asked. The error of a turn's
-/// last attempt is in its `cognition_out`.
+/// last attempt is in the turn's `cognition_out`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-failed", bookkeeping)]
 pub struct ModelFailed {
@@ -107,7 +107,7 @@ impl ModelFailed {
     }
 }
 
-/// An agent's model began to fail. The thread `organism` has it.
+/// An agent's model began to fail. The thread `organism` records this.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-down")]
 pub struct ModelDown {
@@ -122,7 +122,7 @@ pub struct ModelDown {
     pub text: String,
 }
 
-/// An agent's model works again. The thread `organism` has it.
+/// An agent's model works again. The thread `organism` records this.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-up")]
 pub struct ModelUp {

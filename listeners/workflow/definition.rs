@@ -77,7 +77,7 @@ pub struct Step {
     /// step or group before this one.
     #[serde(default)]
     pub depends_on: Option<Vec<String>>,
-    /// Neighbouring steps with the same group run side by side.
+    /// Neighbouring steps with the same group run concurrently.
     #[serde(default)]
     pub parallel_group: Option<String>,
     /// How long an attempt may take.
@@ -140,7 +140,7 @@ pub struct Call {
 /// What the failure of a step means for its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since a run must know what each word means.
+// The enum is exhaustive, since a run must know what each variant means.
 pub enum OnFailure {
     /// The run fails: running steps are cancelled, and finished steps with `compensate` are undone.
     #[default]

@@ -25,13 +25,13 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A run that a listener begins has a thread of its own, below that listener's thread. A run that a
-//! client begins is in the thread of the client's message. The calls of a run are
-//! [actions](mod@super::action), so they are retried, timed out and cancelled like those of an
+//! A run that a listener begins has a thread of its own, below the thread of the listener's
+//! message. A run that a client begins is in the thread of the client's message. The calls of a run
+//! are [actions](mod@super::action), so they are retried, timed out and cancelled like those of an
 //! agent.
 //!
-//! `definition` has the types of the file, and `plan` computes which steps wait for which. `run`
-//! decides what a run does next, as a pure function of the run's entries in the log.
+//! `definition` has the types of the file, and `plan` computes which steps each step waits for.
+//! `run` decides what a run does next, as a pure function of the run's entries in the log.
 //! `docs/workflows.md` is the manual.
 
 pub mod words;
@@ -261,7 +261,8 @@ pub fn name_of(payload: &Name) -> Option<&str> {
     (version == VERSION).then_some(payload.local())
 }
 
-/// Reads the input of a run: a JSON object, or elements, whose texts become strings.
+/// Reads the input of a run: a JSON object, or elements, whose texts become strings. An empty input
+/// is an empty object.
 ///
 /// # Errors
 /// Fails if the input is neither.
@@ -301,7 +302,7 @@ async fn begin(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Ends a run whose time is up.
+/// Ends a run that has reached its timeout.
 async fn due(handling: Handling, _: WorkflowDue) -> Result<Emissions, Fault> {
     handling.handle().await
 }

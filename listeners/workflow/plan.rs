@@ -1,4 +1,4 @@
-//! The plan of a workflow: its steps as a list, each with the steps that must end before it.
+//! The plan of a workflow: its steps as a list, each with the steps that must end before it starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) const NAMES: [&str; 5] = [TRIGGER, STEPS, WORKFLOW, AGENT, METADATA];
 /// The fields of `workflow`.
 pub(super) const WORKFLOW_FIELDS: [&str; 3] = ["name", "run", "started_at"];
 
-/// The end of the ids of actions that undo steps.
+/// The end of the names of calls that undo steps.
 const UNDO: &str = "-undo";
 
 /// A workflow whose definition is valid.
@@ -133,8 +133,8 @@ struct Planner {
 }
 
 impl Planner {
-    /// Adds steps that run one after another, after the steps in `after`. Returns the steps that
-    /// the next step waits for.
+    /// Adds the steps of a list. The first of them waits for the steps in `after`. Returns the
+    /// steps that the next step waits for.
     fn sequence(
         &mut self,
         steps: &[Step],
@@ -148,7 +148,7 @@ impl Planner {
         for (number, step) in steps.iter().enumerate() {
             let path = format!("{path}[{number}]");
             let own = step.parallel_group.as_deref();
-            // A step of another group ends the group before it.
+            // A step that isn't in the group ends the group.
             if let Some((name, _, ends)) = &group
                 && own != Some(*name)
             {
@@ -266,7 +266,8 @@ impl Planner {
         }
     }
 
-    /// Replaces the dependencies of each step with `depends_on` by the steps that are named there.
+    /// Gives each step that has `depends_on` the dependencies that are named there, instead of
+    /// those from its place in the file.
     fn connect(&mut self) {
         let names: BTreeMap<String, usize> = self
             .planned
@@ -342,13 +343,13 @@ pub(super) fn each_reference_in(value: &Value, found: &mut dyn FnMut(&Reference<
     }
 }
 
-/// The id of the action that undoes a step.
+/// The name of the call that undoes a step. [`action_id`] makes the action's id from this name.
 pub(super) fn undo_of(step: &str) -> String {
     format!("{step}{UNDO}")
 }
 
-/// The id of the action that runs a step. A thread may have several runs, begun by pushes. The ids
-/// of their actions differ.
+/// The id of the action that runs or undoes a step. A thread may have several runs, which pushes
+/// began. The ids of their actions differ.
 pub(super) fn action_id(run: u64, step: &str) -> String {
     match run {
         1 => step.to_owned(),

@@ -15,7 +15,7 @@ use super::runs::{OpenRun, Runs, TakenResult};
 use super::values::Values;
 use super::words::{WorkflowFailed, WorkflowResult, WorkflowStarted};
 
-/// The number of entries that are read per page.
+/// The maximum number of entries that are read from the log at once.
 const PAGE: usize = 256;
 /// The maximum number of entries of a thread that are read.
 const ENTRIES_MAX: usize = 100_000;
@@ -29,7 +29,7 @@ pub(super) struct Started {
     pub(super) taken: Option<Json>,
 }
 
-/// A run that is over without a result.
+/// A run that ended without a result, or that can't continue.
 pub(super) struct PastRun {
     id: String,
     started: WorkflowStarted,

@@ -21,7 +21,7 @@ pub(super) struct Facts {
     pub(super) decided: BTreeMap<String, bool>,
     /// The steps whose calls the run has cancelled.
     pub(super) cancelled: BTreeSet<String>,
-    /// Whether the time of the run is up.
+    /// Whether the run has reached its timeout.
     pub(super) is_due: bool,
     /// The number of calls that have ended. It gives each result its place in the order of results.
     ended: u64,
@@ -41,14 +41,14 @@ pub(super) struct ResultFact {
     pub(super) status: Status,
     /// What went wrong.
     pub(super) why: Option<String>,
-    /// The place of the result among those of the run.
+    /// The place of the result in the order of the run's results.
     pub(super) order: u64,
 }
 
 /// Something that a run does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Next {
-    /// The condition of a step was evaluated.
+    /// Records the verdict on the condition of a step.
     Decide { step: usize, verdict: Verdict },
     /// Calls the listener of a step, or the listener that undoes the step.
     Call { step: usize, is_undo: bool },
@@ -147,8 +147,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The step whose failure ends the run, and the reason. The step is None if the run's time is
-    /// up.
+    /// The step whose failure ends the run, and the reason. The step is None if the run has reached
+    /// its timeout.
     fn failure(&self) -> Option<(Option<usize>, String)> {
         let ended = |(number, planned): (usize, &Planned)| {
             let ends = matches!(planned.on_failure, OnFailure::Abort | OnFailure::Retry);
@@ -216,7 +216,7 @@ impl Run<'_> {
         self.plan.steps.iter().map(|it| it.step.name.clone()).filter(is_it)
     }
 
-    /// The steps that were done and can be undone, the newest first.
+    /// The steps that succeeded and have `compensate`, the newest first.
     fn to_undo(&self) -> Vec<usize> {
         let done = |(number, planned): (usize, &Planned)| {
             planned.step.compensate.as_ref()?;
@@ -282,7 +282,8 @@ impl Run<'_> {
         now.or_else(|| self.facts.decided.get(self.name(decision)).copied())
     }
 
-    /// Whether no step before this one has failed. Failed steps with `log_only` don't count.
+    /// Whether no step before this one in the file has failed. Failed steps with `log_only` don't
+    /// count.
     fn has_success(&self, number: usize) -> bool {
         self.states[..number].iter().zip(&self.plan.steps).all(|(state, planned)| {
             *state != StepState::Failed || planned.on_failure == OnFailure::LogOnly

@@ -24,18 +24,18 @@ use super::words::{
 /// The runs of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// The messages to workflows that haven't begun a run yet, by their numbers.
+    /// The messages to workflows for which no run has begun yet, by their numbers.
     asked: BTreeMap<u64, Entry>,
-    /// The runs that aren't over, by the numbers of the messages that began them.
+    /// The open runs, which haven't ended, by the numbers of the messages that began them.
     open: BTreeMap<u64, OpenRun>,
-    /// Maps the entry number of each action of an open run to the call.
+    /// Maps the entry number of each action of an open run to the name of its call.
     calls: BTreeMap<u64, CallName>,
     /// For each run that was repeated: its last repetition, and whether that repetition failed.
     repeated: BTreeMap<String, (EntryId, bool)>,
     thread: CurrentThread,
 }
 
-/// A run that isn't over.
+/// A run that hasn't ended.
 #[derive(Clone, Debug)]
 pub(super) struct OpenRun {
     pub(super) asked: Entry,
@@ -50,7 +50,7 @@ pub(super) struct OpenRun {
     pub(super) facts: Facts,
     /// Maps steps to the results that this run has taken over from the run that it repeats.
     pub(super) taken: BTreeMap<String, KnownValue>,
-    /// Whether the log has the `workflow-due` message that waits for the end of the run's time.
+    /// Whether the log has the `workflow-due` message that waits for the run's timeout.
     waits_for_timeout: bool,
 }
 
@@ -103,7 +103,7 @@ impl OpenRun {
 }
 
 impl Runs {
-    /// The run that a message to its workflow is about. None if the message is about no open run.
+    /// The open run that a message is about, and the run's number. None if there is no such run.
     pub(super) fn of(&self, message: &Entry) -> Option<(u64, &OpenRun)> {
         let run = if let Some(due) = message.decode_if::<WorkflowDue>() {
             due.run

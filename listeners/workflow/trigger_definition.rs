@@ -96,7 +96,7 @@ pub enum TriggerKind {
 /// When a trigger on metadata fires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since code that decides must know each word.
+// The enum is exhaustive, since code that decides must know each variant.
 pub enum Fire {
     /// When its condition begins to hold.
     #[default]
@@ -111,7 +111,7 @@ pub enum Fire {
 /// The treatment of a schedule's times that pass while the pump is down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since code that follows a clock must know each word.
+// The enum is exhaustive, since code that follows a clock must know each variant.
 pub enum Missed {
     /// The newest missed time begins one run when the pump is up again.
     #[default]
@@ -177,8 +177,8 @@ impl TriggerKind {
         }
     }
 
-    /// The types of the values that conditions refer to, as far as they are known without an
-    /// organism.
+    /// The types of the values that conditions refer to. A type that isn't known without the
+    /// organism is [`Type::Any`].
     #[must_use]
     pub fn known(self) -> Type {
         let of_subject = match self {
@@ -252,9 +252,8 @@ impl TriggerDefinition {
     /// The times at which the trigger fires. None if the trigger isn't a schedule.
     ///
     /// # Errors
-    /// Fails if a time or the zone can't be read, if the interval is too short or too long, if the
-    /// cron pattern is wrong or never matches, or if the definition hasn't exactly one of `at`,
-    /// `every` and `cron`.
+    /// Fails if the definition hasn't exactly one of `at`, `every` and `cron`. Fails if the value
+    /// of this key is invalid, if the cron pattern never matches, or if the time zone is unknown.
     pub fn times(&self) -> Result<Option<Times>, WrongDefinition> {
         let wrong = |key: &str, text: String| WrongDefinition::new(format!("trigger.{key}"), text);
         if self.kind() != TriggerKind::Schedule {
@@ -420,14 +419,14 @@ fn no_thread(text: &str) -> String {
     )
 }
 
-/// Reads a time. A time that names no zone is in this zone.
+/// Reads a time. A time that names no zone is in `zone`.
 fn time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     let local = || jiff::civil::DateTime::from_str(text).ok()?.to_zoned(zone.clone()).ok();
     Timestamp::from_str(text).ok().or_else(|| Some(local()?.timestamp()))
 }
 
 impl Times {
-    /// The first of the times after `us`. Both are in microseconds since the epoch.
+    /// The first of the times after `us`. Times are in microseconds since the epoch here.
     #[must_use]
     pub fn after(&self, us: u64) -> Option<u64> {
         match self {

@@ -3,8 +3,7 @@
 use pumphouse::prelude::*;
 use pumphouse::wire::{Json, Timestamp};
 
-/// A run of a workflow has begun. The run goes by this definition, also where the file has changed
-/// since.
+/// A run of a workflow has begun. The run follows this definition, even if the file changes later.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved, bookkeeping)]
 pub struct WorkflowStarted {
@@ -28,10 +27,12 @@ pub struct WorkflowStarted {
     pub sets: Option<String>,
     /// The input, which `${trigger.…}` refers to.
     pub input: Option<Json>,
-    /// What the workflow refers to of the agent that the run works for: `${agent.…}`.
+    /// The fields of `${agent.…}` that the workflow refers to, with their values when the run
+    /// began.
     #[payload(no_example)]
     pub agent: Option<Json>,
-    /// The results that this run has taken over: a JSON list, in the order in which they came.
+    /// The results that this run takes over from the run that it repeats: a JSON list, in the order
+    /// in which they came.
     #[payload(no_example)]
     pub taken: Option<Json>,
     /// The definition, as JSON.
@@ -46,16 +47,16 @@ pub struct ConditionDecided {
     /// The number of the message that began the run.
     #[payload(attribute)]
     pub run: u64,
-    /// The step that the condition is of.
+    /// The step that has the condition.
     #[payload(attribute, example = "git_commit")]
     pub step: String,
-    /// Whether it holds.
+    /// Whether the condition holds.
     #[payload(attribute)]
     pub holds: bool,
     /// The condition.
     #[payload(example = "previous_steps_success")]
     pub condition: String,
-    /// The values that it referred to, as a JSON object.
+    /// The values that the condition refers to, as a JSON object.
     #[payload(example = "{\"previous_steps_success\":true}")]
     pub saw: Json,
 }
@@ -90,7 +91,7 @@ pub struct WorkflowResult {
     pub outputs: Json,
 }
 
-/// A run that can't begin anew.
+/// A run can't be repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved)]
 pub struct RetryRefused {
@@ -102,7 +103,7 @@ pub struct RetryRefused {
     pub message: String,
 }
 
-/// A workflow didn't come to its end. What it had done, and could be undone, was undone.
+/// A run of a workflow failed. Its finished steps with `compensate` were undone if possible.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved)]
 pub struct WorkflowFailed {
@@ -117,7 +118,8 @@ pub struct WorkflowFailed {
     pub reason: String,
     /// The steps that were undone, in this order.
     pub undone: Vec<String>,
-    /// The steps that couldn't be undone.
+    /// The steps whose effects may remain: they couldn't be undone, were cancelled, or ended
+    /// without a known outcome.
     pub not_undone: Vec<String>,
 }
 
@@ -129,7 +131,7 @@ impl WorkflowFailed {
     }
 }
 
-/// The time of a run is up. Internal to workflows.
+/// A run has reached its timeout. Internal to workflows.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved, bookkeeping)]
 pub struct WorkflowDue {

@@ -43,7 +43,8 @@ impl Plan {
         wrong
     }
 
-    /// Adds a mistake for each reference of a step to a step that doesn't come before it.
+    /// Adds a mistake for each reference of this step to a step that doesn't end before this step
+    /// starts.
     fn wrong_order(&self, number: usize, wrong: &mut Vec<WrongDefinition>) {
         let (mut before, mut open) = (BTreeSet::new(), self.steps[number].after.clone());
         while let Some(next) = open.pop() {

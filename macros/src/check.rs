@@ -1,4 +1,4 @@
-//! Checks the rules for a type that derives `Payload`.
+//! Checks a parsed type that derives `Payload` against the rules for payloads.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use crate::error::{self, Errors};
 use crate::facets::Facets;
 use crate::parse::{Bare, Body, Field, Hold, Input, Options, Place};
 
-/// Namespaces that no payload may have, since they belong to XML or to XML Schema.
+/// Namespaces that no payload may have, since these belong to XML or to XML Schema.
 const TAKEN: &[&str] = &[
     "http://www.w3.org/XML/1998/namespace",
     "http://www.w3.org/2000/xmlns/",
@@ -39,7 +39,7 @@ const START: &[RangeInclusive<char>] = &[
 const MORE: &[RangeInclusive<char>] =
     &['-'..='.', '0'..='9', '\u{B7}'..='\u{B7}', '\u{300}'..='\u{36F}', '\u{203F}'..='\u{2040}'];
 
-/// Reports every error of the type.
+/// Reports each broken rule as an error.
 pub(crate) fn input(input: &Input, errors: &mut Errors) {
     head(input, errors);
     match &input.body {
@@ -169,7 +169,7 @@ fn bare(it: &Bare, errors: &mut Errors) {
     narrowed(&it.facets, &it.ty, false, errors);
 }
 
-/// Checks that facets allow at least one value, and that they are within the range of the field's
+/// Checks that facets don't contradict each other, and fit the range and precision of the field's
 /// type.
 fn narrowed(facets: &Facets, ty: &Type, is_list: bool, errors: &mut Errors) {
     if facets.is_empty() {
@@ -209,7 +209,7 @@ fn name(ident: &Ident, name: &str, options: &Options, errors: &mut Errors) {
     }
 }
 
-/// Returns the tokens that determine a name: the value of `rename`, or the identifier.
+/// Returns the tokens that determine a name: the value of `rename`, or else the identifier.
 fn culprit<'a>(ident: &'a Ident, options: &'a Options) -> &'a dyn ToTokens {
     match &options.rename {
         Some(it) => it,
@@ -241,7 +241,7 @@ fn items(ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// Checks the type of one item. Unknown types are left to the compiler.
+/// Checks the type of one item. The compiler checks types that aren't known here.
 fn item(ty: &Type, errors: &mut Errors) {
     if let Some(inner) = generic(ty, "Box") {
         return item(inner, errors);
@@ -281,8 +281,8 @@ fn held(ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// Returns whether the last segment of the type's path is this name. Aliases are left to the
-/// compiler.
+/// Returns whether the last segment of the type's path is this name. An alias isn't recognized; the
+/// compiler checks its type.
 fn named(ty: &Type, name: &str) -> bool {
     match bare_type(ty) {
         Type::Path(it) => it.path.segments.last().is_some_and(|it| it.ident == name),

@@ -1,5 +1,5 @@
-//! Expands `#[derive(FromContext)]` and `#[derive(IntoEmit)]`. Both derives treat the fields one by
-//! one, in order.
+//! Expands `#[derive(FromContext)]` and `#[derive(IntoEmit)]`. Both derives process the fields in
+//! the order of declaration.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -46,7 +46,7 @@ pub(crate) fn from_context(input: &DeriveInput, errors: &mut Errors) -> Option<T
     })
 }
 
-/// Implements `IntoEmit`: the fields are emitted in their order.
+/// Implements `IntoEmit`: the fields are emitted in the order of declaration.
 pub(crate) fn into_emit(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
     let fields = named(input, errors)?;
     let (names, types) = parts(fields);
@@ -70,7 +70,7 @@ pub(crate) fn into_emit(input: &DeriveInput, errors: &mut Errors) -> Option<Toke
     })
 }
 
-/// Returns the fields of a struct with named fields. Any other type is an error.
+/// Returns the fields of a struct with named fields. Reports an error for any other type.
 fn named<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<&'a FieldsNamed> {
     if let Data::Struct(data) = &input.data
         && let Fields::Named(fields) = &data.fields

@@ -3,8 +3,8 @@
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// One error: a description of the mistake, and a hint for correcting it. `{}` stands for the name
-/// in question.
+/// The text of one error: a description of the mistake, and a hint for correcting it. `{}` is
+/// replaced by the name of a field or an option, or by a range.
 pub(crate) struct Message(&'static str, &'static str);
 
 pub(crate) const NO_DOC: Message = Message(
@@ -159,8 +159,8 @@ pub(crate) const NO_EXAMPLE: Message = Message(
     "no example of this pattern was found in the lengths that are allowed",
     "give one with `example = \"…\"`",
 );
-/// The text of an assertion that fails at compile time if an option doesn't fit the field's type.
-/// The `FOR_…` constants below and `TWO_KEYS` are such texts, too.
+/// The message of a compile-time assertion, which fails if an option doesn't fit the field's type.
+/// The `FOR_…` constants and `TWO_KEYS` below are also messages of such assertions.
 pub(crate) const FOR_TEXT: &str = "`pattern` is for text: a `String`, or a struct around one";
 pub(crate) const FOR_TEXTS: &str =
     "`one_of` with texts is for a `String`, a `char`, or a struct around one";
@@ -225,12 +225,12 @@ impl Errors {
         self.say(at, &format!("{text}\nhint: {hint}"));
     }
 
-    /// Adds an error at this place.
+    /// Adds an error at this span.
     pub(crate) fn at(&mut self, span: Span, Message(text, hint): Message) {
         self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));
     }
 
-    /// Adds an error at this place, with this name in its text.
+    /// Adds an error at this span, with this name in its text.
     pub(crate) fn named_at(&mut self, span: Span, name: &str, Message(text, hint): Message) {
         let (text, hint) = (text.replace("{}", name), hint.replace("{}", name));
         self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));

@@ -8,7 +8,8 @@ use syn::spanned::Spanned as _;
 use crate::error;
 use crate::parse::{Bare, Body, Field, Hold, Input, Place, Variant};
 
-/// Generates the code of the derive, in a block of its own so that its names stay private.
+/// Generates the code of the derive. The code is in a block of its own, so that its names stay
+/// private.
 pub(crate) fn input(input: &Input) -> TokenStream {
     let parts = match &input.body {
         Body::Fields(fields) => structure(input, fields),
@@ -68,8 +69,8 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     }
 }
 
-/// Generates the function `shape`. The shape of a payload is kept in the payload's schema. The
-/// shape of a part is kept in a static.
+/// Generates the function `shape`, which returns the type's shape. The shape of a payload is a
+/// field of the payload's schema. The shape of a part is a static.
 fn shape(Input { ident, options, .. }: &Input) -> TokenStream {
     let kept = match &options.namespace {
         Some(_) => quote!(&<#ident as derive::Payload>::schema().shape),
@@ -220,10 +221,10 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
     }
 }
 
-/// Generates the implementations of `Part` and `Item` for a type that is a text. For a payload,
-/// also generates the function `describe`, which returns the shape of the root.
+/// Generates the implementations of `Part` and `Item` for a type that implements `Text`. For a
+/// payload, also generates the function `describe`, which returns the shape of the root element.
 ///
-/// `said` is the type's doc comment, or empty if the type's scalar carries the comment.
+/// `said` is the type's doc comment. It is empty if the type's scalar already has the comment.
 fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenStream {
     let describe = options.namespace.as_ref().map(|_| {
         quote! {
@@ -426,7 +427,7 @@ fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Varia
     }
 }
 
-/// Generates the attributes and the content that fields have in a schema.
+/// Generates the part of a shape that describes these fields: the attributes and the content.
 fn described(fields: &[Field]) -> TokenStream {
     let describe = |place| {
         let all = fields.iter().filter(move |it| it.place == place);
@@ -460,9 +461,9 @@ fn described(fields: &[Field]) -> TokenStream {
     quote!((::std::vec![#(#attributes),*], #content))
 }
 
-/// Generates `<Type as Trait>` for a field's type, with the trait that the field's place needs.
-/// Every use generates the same tokens with the same span, so that the compiler reports a wrong
-/// type once.
+/// Generates `<Type as Trait>` for a field's type. The trait depends on the field's place. Each
+/// call generates the same tokens with the same span, so that the compiler reports a wrong type
+/// once.
 fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     match place {
         Place::Attribute if options.list.is_some() => {
@@ -480,9 +481,9 @@ fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     }
 }
 
-/// Asserts that a reader can tell the elements of the fields apart. A choice has element names of
-/// its own, which must differ from the names of the other fields. Also asserts that the options of
-/// each field fit its type.
+/// Generates assertions that a reader can tell the elements of the fields apart. A field with a
+/// choice has the element names of the choice's variants. These names must differ from the names of
+/// the other fields. Also generates assertions that the options of each field fit the field's type.
 fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
     let narrowed = narrowed(fields);
     let elements: Vec<_> = fields.iter().filter(|it| it.place == Place::Element).collect();
@@ -535,7 +536,8 @@ fn narrowed(fields: &[Field]) -> TokenStream {
     all.collect()
 }
 
-/// Generates code that writes attributes, then content. `reach` generates the access to a field.
+/// Generates code that writes the attributes, and then the content. `reach` generates a reference
+/// to a field's value.
 fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStream {
     let all = in_order(fields).into_iter().map(|it| {
         let (part, value, name) = (part(it), reach(it), &it.name);
@@ -550,8 +552,8 @@ fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStre
     quote!(#unused #(#all)*)
 }
 
-/// Generates code that reads an element into one slot for each field, and then makes the value from
-/// the slots.
+/// Generates code that reads an element. The code fills one variable for each field, called a slot,
+/// and then makes the value from the slots.
 fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStream {
     if fields.is_empty() {
         return quote! {
@@ -580,14 +582,14 @@ fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStrea
     }
 }
 
-/// Sorts attributes before content, which is the order in which `derive::walk` finds the fields.
+/// Sorts attributes before content. `derive::walk` finds the fields in the same order.
 fn in_order(fields: &[Field]) -> Vec<&Field> {
     let mut all: Vec<_> = fields.iter().collect();
     all.sort_by_key(|it| it.place != Place::Attribute);
     all
 }
 
-/// Returns one variable for each field, with the span of its type.
+/// Returns the identifiers of the slots, one for each field. Each has the span of the field's type.
 fn slots<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Vec<Ident> {
     let slot = |(at, field): (usize, &Field)| Ident::new(&format!("__slot_{at}"), field.ty.span());
     fields.into_iter().enumerate().map(slot).collect()

@@ -1,5 +1,5 @@
-//! Facets of a field: the options as written, their checks, and the code that builds the facets of
-//! the schema.
+//! Facets of a field. This module parses the options, checks them, and generates the code that
+//! builds the facets of the schema.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -9,12 +9,13 @@ use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, Meta, Token, UnOp};
 use crate::error::{self, Errors};
 use crate::pattern;
 
-/// The most `digits` of a floating-point type. Numbers with more digits aren't exact.
+/// The greatest value of `digits` for a floating-point type. Numbers with more digits aren't exact.
 const FLOAT_DIGITS_MAX: usize = 15;
-/// The most digits after the decimal point that are always written without an exponent.
+/// The greatest value of `fraction_digits`. A number with more digits after the decimal point may
+/// be written with an exponent.
 const FRACTION_DIGITS_MAX: usize = 5;
 
-/// The options of one field, each with the place where it was written.
+/// The facets of one field, each with its span in the source.
 #[derive(Default)]
 pub(crate) struct Facets {
     pattern: Option<LitStr>,
@@ -52,7 +53,7 @@ impl Bound {
     }
 }
 
-/// The options that narrow a field.
+/// The names of the options that [`Facets`] keeps.
 pub(crate) const NAMES: &[&str] = &[
     "pattern",
     "one_of",
@@ -83,7 +84,7 @@ impl Facets {
         [self.length, self.length_min, self.length_max, self.digits, self.fraction_digits]
     }
 
-    /// Records one option.
+    /// Parses and records one option. Reports an option that is given twice, or has a wrong value.
     pub(crate) fn option(&mut self, name: &str, meta: &Meta, errors: &mut Errors) {
         let span = syn::spanned::Spanned::span(meta.path());
         let given = match name {
@@ -138,7 +139,7 @@ impl Facets {
         (exact.or(least), exact.or(most))
     }
 
-    /// Reports options that contradict each other.
+    /// Reports options that contradict each other, and options with invalid values.
     pub(crate) fn check(&self, is_list: bool, errors: &mut Errors) {
         if let (Some((_, min)), Some((span, max))) = (self.min, self.max)
             && (min.number() > max.number()
@@ -214,7 +215,7 @@ impl Facets {
         }
     }
 
-    /// Returns whether a number is within the bounds, and has no more digits than it may.
+    /// Returns whether a number respects the bounds and the limits on digits.
     fn has(&self, text: &str) -> bool {
         let (min, max) = (self.min.map(|it| it.1), self.max.map(|it| it.1));
         let is_within = match (text.parse::<i128>(), text.parse::<f64>()) {
@@ -232,9 +233,9 @@ impl Facets {
         is_within && self.has_digits(text)
     }
 
-    /// Returns whether a number has no more digits than it may. Digits are counted as in the
-    /// schema: leading zeros and zeros at the end of the fraction don't count. A number with an
-    /// exponent is refused.
+    /// Returns whether a number respects the limits on digits. Digits are counted as in the schema:
+    /// leading zeros and zeros at the end of the fraction don't count. A number with an exponent is
+    /// refused.
     fn has_digits(&self, text: &str) -> bool {
         let (digits, fraction) = (self.digits.map(|it| it.1), self.fraction_digits.map(|it| it.1));
         if digits.is_none() && fraction.is_none() {
@@ -248,7 +249,7 @@ impl Facets {
             && fraction.is_none_or(|it| behind.len() <= it)
     }
 
-    /// Reports bounds and choices that are out of the number type's range.
+    /// Reports bounds, and numbers in `one_of`, that are outside the range of the number type.
     pub(crate) fn check_width(&self, ty: &str, errors: &mut Errors) {
         let width = match ty {
             "i8" => i128::from(i8::MIN)..=i8::MAX.into(),
@@ -313,8 +314,7 @@ impl Facets {
         quote!(derive::Facets { #(#fields,)* ..derive::Facets::NONE })
     }
 
-    /// Generates assertions that a type of this form may have these options. The compiler checks
-    /// the assertions.
+    /// Generates compile-time assertions that a type of this form may have these options.
     pub(crate) fn asserted(&self, form: &TokenStream, is_list: bool) -> TokenStream {
         let mut all = TokenStream::new();
         let mut say = |span: Option<Span>, takes: &str, message: &str| {
@@ -348,7 +348,7 @@ impl Facets {
         all
     }
 
-    /// Reports `digits` that are beyond the precision of floating-point numbers.
+    /// Reports a value of `digits` that is beyond the precision of floating-point numbers.
     pub(crate) fn check_float(&self, errors: &mut Errors) {
         if let Some((span, all)) = self.digits
             && all > FLOAT_DIGITS_MAX
@@ -398,8 +398,8 @@ fn number(it: &Expr) -> Option<Bound> {
     }
 }
 
-/// Returns the values of `one_of`, which are either all texts or all whole numbers. Returns `None`
-/// for anything else, and if there are no values.
+/// Returns the values of `one_of`. The values must be all texts or all whole numbers. Returns
+/// `None` for other values, and for an empty list.
 fn choices(meta: &Meta) -> Option<Vec<Choice>> {
     let Meta::List(list) = meta else { return None };
     let all = list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated).ok()?;

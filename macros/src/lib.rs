@@ -1,6 +1,9 @@
-//! The derives. `#[derive(Payload)]` makes the schema, the writer and the reader of a payload from
-//! the payload's type. `#[derive(FromContext)]` lets a struct be an argument of a handler, and
-//! `#[derive(IntoEmit)]` lets a struct be the return value.
+//! The derives of Pumphouse:
+//!
+//! * `#[derive(Payload)]` makes the schema, the writer and the reader of a payload from the
+//!   payload's type.
+//! * `#[derive(FromContext)]` lets a struct be an argument of a handler.
+//! * `#[derive(IntoEmit)]` lets a struct be the return value of a handler.
 
 mod check;
 mod compose;
@@ -13,7 +16,7 @@ mod pattern;
 
 use proc_macro::TokenStream;
 
-/// Makes a type a payload, or a part of payloads.
+/// Makes a type a payload, or a part that payloads may contain.
 ///
 /// ```text
 /// /// Adds two integers.
@@ -33,14 +36,15 @@ use proc_macro::TokenStream;
 /// Doc comments become the descriptions in the schema. A type must have a doc comment, and a field
 /// may have one. The names of types and variants become kebab-case; the names of fields stay as
 /// written. Elements are written in the order in which the fields are declared. A reader accepts
-/// them only in this order.
+/// elements only in this order.
 ///
 /// On a type:
 ///
-/// * `ns = "…"`: the namespace. With a namespace, the type is a payload. Without one, the type is a
-///   part of payloads.
+/// * `ns = "…"`: the namespace. With a namespace, the type is a payload. Without a namespace, the
+///   type is a part of payloads.
 /// * `rename = "…"`: another name for the root element.
-/// * `live`: the payload may be shown to current followers without an entry in the log.
+/// * `live`: the payload may be sent live: then current followers see the payload, and the log
+///   doesn't have it.
 /// * `reserved`: sending the payload needs the grant `emit:core`, or a grant for this payload.
 /// * `bookkeeping`: the payload records something about the work, as a charge does. No prompt shows
 ///   such a payload, and `clear-context` doesn't count it.
@@ -54,22 +58,22 @@ use proc_macro::TokenStream;
 ///   one element for each scalar.
 /// * `pattern = "…"`: a regular expression of XSD that the whole text must match.
 /// * `one_of("a", "b")`, `one_of(1, 2)`: the texts or whole numbers that the field may hold.
-/// * `min = …`, `max = …`: the least and the greatest number.
+/// * `min = …`, `max = …`: the least and the greatest number that the field may hold.
 /// * `length = …`, `min_length = …`, `max_length = …`: the number of characters of a text, of bytes
 ///   of `Bytes`, or of items of a `list`.
-/// * `digits = …`, `fraction_digits = …`: the most digits of a number, and the most digits after
-///   the decimal point.
+/// * `digits = …`: the most digits of a number.
+/// * `fraction_digits = …`: the most digits of a number after the decimal point.
 /// * `example = "…"`: a valid text for examples, needed if the derive finds none by itself.
 /// * `no_example`: examples of the payload leave the field out, if the field is optional. The
 ///   option is meant for a field that replaces another field.
-/// * `value`: the field is the payload's value, which stands for the payload in `${id}`, in
-///   `action-result`, in feeds and in prompts. At most one field may have this option. Without the
-///   option, the value of a payload with a single scalar is that scalar. The value of any other
-///   payload is the whole payload as JSON.
+/// * `value`: the field is the payload's value. Agents see the value instead of the payload: in
+///   `action-result`, in feeds, in prompts, and where an action refers to a result by `${id}`. At
+///   most one field may have this option. Without the option, the value of a payload with a single
+///   scalar is that scalar. The value of any other payload is the whole payload as JSON.
 ///
-/// Options that narrow values, such as `min`, narrow each item of a `Vec`. They may also narrow a
-/// struct or a variant around one unnamed scalar: `struct Percent(#[payload(max = 100)] u8);`.
-/// Encoding a value that breaks its options fails.
+/// Options that restrict values, such as `min`, restrict each item of a `Vec`. They may also stand
+/// on the unnamed scalar of a struct or a variant: `struct Percent(#[payload(max = 100)] u8);`.
+/// Encoding fails for a value that these options forbid.
 ///
 /// A field is a `String`, `bool`, `char`, number, `Bytes` (base64), `Timestamp`, `SignedDuration`,
 /// `Uuid`, another type that derives `Payload`, an `Element` (any one element), a
@@ -106,15 +110,15 @@ pub fn derive_payload(input: TokenStream) -> TokenStream {
 /// async fn add(tally: Tally, Add { a, b }: Add) -> Sum { … }
 /// ```
 ///
-/// The struct has the needs of all its fields, such as grants. `build()` checks these needs. The
-/// struct must have named fields, each of which implements `FromContext`. With a field of type
-/// `State<T>`, the struct is only for listeners with a state of type `T`.
+/// The struct needs what its fields need, such as grants. `build()` checks these needs. The struct
+/// must have named fields, each of which implements `FromContext`. With a field of type `State<T>`,
+/// the struct is only for listeners with a state of type `T`.
 #[proc_macro_derive(FromContext)]
 pub fn derive_from_context(input: TokenStream) -> TokenStream {
     composed(input, compose::from_context)
 }
 
-/// Lets handlers return a struct. Its fields are emitted in their order.
+/// Lets handlers return a struct. The pump emits the struct's fields in the order of declaration.
 ///
 /// ```text
 /// #[derive(IntoEmit)]
@@ -125,7 +129,7 @@ pub fn derive_from_context(input: TokenStream) -> TokenStream {
 /// ```
 ///
 /// The struct emits the payloads that its fields emit. `build()` checks whether the listener may
-/// emit them. The struct must have named fields, each of which implements `IntoEmit`.
+/// emit these payloads. The struct must have named fields, each of which implements `IntoEmit`.
 #[proc_macro_derive(IntoEmit)]
 pub fn derive_into_emit(input: TokenStream) -> TokenStream {
     composed(input, compose::into_emit)

@@ -1,4 +1,4 @@
-//! Reads the type below a derive, with its options and doc comments.
+//! Parses the type that has the derive, with its options and doc comments.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
@@ -39,7 +39,7 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
 }
 
-/// The part of the element that a field is written as.
+/// The part of an element that holds the field's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Attribute,
@@ -69,8 +69,8 @@ pub(crate) enum Hold {
     Fields(Vec<Field>),
 }
 
-/// The options in `#[payload(…)]`. A flag is kept as the path that names it, so that errors can
-/// point to it.
+/// The options in `#[payload(…)]`. An option without a value, such as `live`, is kept as its path,
+/// so that errors can point to the option.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) namespace: Option<LitStr>,
@@ -121,7 +121,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
 /// The items that may have facets.
 const NARROWED: &[Owner] = &[Owner::Field, Owner::Bare];
 
-/// Reads the type. Returns `None` for a type that can't be a payload, such as a union or a tuple.
+/// Parses the type. Returns `None` for a type that can't be a payload, such as a union.
 pub(crate) fn input(input: &DeriveInput, errors: &mut Errors) -> Option<Input> {
     if !input.generics.params.is_empty() {
         errors.push(&input.generics, error::GENERIC);
@@ -208,7 +208,7 @@ fn variant(variant: &syn::Variant, errors: &mut Errors) -> Variant {
     Variant { ident: variant.ident.clone(), name, doc, options, body }
 }
 
-/// Reads a field without a name, which may only have facets as options.
+/// Parses a field without a name. Its options may only be facets.
 fn bare(field: &syn::Field, errors: &mut Errors) -> Bare {
     let options = options(&field.attrs, Owner::Bare, errors);
     Bare { ty: field.ty.clone(), facets: options.facets }
@@ -329,7 +329,8 @@ fn unknown(name: &str, owner: Owner) -> String {
     format!("unknown option `{name}`\nhint: {hint}")
 }
 
-/// Returns the edit distance of two texts: how many letters to change, add or drop.
+/// Returns the edit distance of two texts: how many letters must be changed, added or dropped to
+/// turn one text into the other.
 fn steps(left: &str, right: &str) -> usize {
     let right: Vec<_> = right.chars().collect();
     let mut last: Vec<usize> = (0..=right.len()).collect();

@@ -1,5 +1,5 @@
-//! Writes the feeds that each agent gets from services into `feeds.json` in the agent's folder, in
-//! the form of ADR-013.
+//! Writes a file `feeds.json` into the folder of each agent. It lists the feeds that the agent gets
+//! from services, in the form of ADR-013.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -12,8 +12,8 @@ use crate::log::{Copied, Error, Existing};
 /// Copies the log into a file, also while a pump writes to it, and verifies the copy.
 ///
 /// The file appears once the copy is complete and verified. It holds what the log held when the
-/// copying began. Keep the printed head somewhere else: `verify --expect HEAD` later finds whether
-/// a log was cut, or replaced by an older one.
+/// copying began. Keep the printed head, which names the last commit, somewhere else. With it,
+/// `verify --expect HEAD` later finds whether a log was cut, or replaced by an older one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -73,7 +73,7 @@ impl Backup {
     }
 }
 
-/// Shows the progress of a copy, in one line of a terminal that is overwritten again and again.
+/// Shows the progress of a copy in one line of the terminal. Each update overwrites the line.
 struct Meter;
 
 impl Meter {

@@ -22,12 +22,13 @@ mod threads;
 use crate::cli::screen::{Ending, Failure, Screen};
 use sitting::Sitting;
 
-/// Measures the rows of docs/speed.md in about a minute: floors, reading, hops, pushes, answers, a
-/// server's start, and threads.
+/// Measures the rows of the table in docs/speed.md in about a minute: floors, reading, hops,
+/// pushes, answers, a server's start, and threads.
 ///
-/// Figures hold for this machine and this minute only; compare the ratios. The logs are in a new
-/// folder in the system's temporary folder, which TMPDIR names. Where that is in memory, a sync
-/// costs nothing, and the figures of syncs mean nothing.
+/// A floor is the cost of a read pass, a sync or an append without a pump. A hop is a message from
+/// a listener to itself. Figures hold for this machine and this minute only; compare the ratios.
+/// The logs are in a new folder in the system's temporary folder, which TMPDIR names. If the
+/// temporary folder is in memory, a sync costs nothing, and the figures of syncs mean nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Bench {

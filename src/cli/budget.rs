@@ -1,5 +1,5 @@
-//! `budget`: shows what a tree of threads has spent and may spend, and its agents' model usage;
-//! raises a limit.
+//! `budget`: shows what a tree of threads has spent and may spend, and the model usage of agents.
+//! With `--raise`, raises a limit.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,12 +24,12 @@ use crate::log::{Log, ThreadRecord};
 use crate::schema::nearest;
 use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 
-/// Shows what the tree of a thread has spent and may spend, and what agents used of models in the
+/// Shows what the tree of a thread has spent and may spend, and the model usage of agents in the
 /// thread and below it.
 ///
-/// --day and --by show only what agents used: in all threads, or in THREAD and below it. The limits
+/// --day and --by show only the model usage: in all threads, or in THREAD and below it. The limits
 /// are from the manifest in the current folder, and from the log if they were raised. --raise asks
-/// a running pump, as an operator, to raise a limit.
+/// a running pump to raise a limit, which only operators may do.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("connect", |it| it.requires("raise")))]
 #[command(after_help = "\
@@ -48,7 +48,7 @@ pub(crate) struct Budget {
     /// A thread of the tree.
     #[arg(value_name = "THREAD", required_unless_present_any = ["day", "by"])]
     thread: Option<String>,
-    /// Shows what agents used of models on this day in UTC: in all threads, or in THREAD.
+    /// Shows only the model usage of this day in UTC: in all threads, or in THREAD and below it.
     #[arg(long, value_name = "DATE", conflicts_with = "raise")]
     day: Option<Day>,
     /// Shows only one table: tokens, turns and cost by model, by agent or by day.
@@ -213,7 +213,7 @@ impl FromStr for Day {
     }
 }
 
-/// A day as it is written.
+/// An example of a day. Every day that is written in this form has the same length.
 const DATE: &str = "2026-11-22";
 
 /// Returns how many levels of threads there are below the session.

@@ -8,8 +8,8 @@ use crate::wire::core::ThreadCancelled;
 /// Ends a thread and all below it: handlers at work are told to stop, waiting messages are
 /// answered, and nothing runs afterwards.
 ///
-/// A running pump does it, and the log records who asked for it, and why. A cancelled thread can't
-/// go on, but it can be forked.
+/// A running pump cancels the thread, and the log records who asked for it, and why. A cancelled
+/// thread can't go on, but it can be forked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -28,7 +28,8 @@ pub(crate) struct Check {
     /// The manifest; without it, organism.yaml in the current folder, if there is one.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Starts MCP servers, asks them for their tools, records them, and ends them.
+    /// Starts the MCP servers, asks them for their tools, and ends them. If a server's tools aren't
+    /// recorded yet, they are recorded.
     #[arg(long)]
     live: bool,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Prints the script for a command, under the name that this program was started by.
+    /// Prints the script for a command. The script names the command after the started file.
     pub(crate) fn run(
         self,
         mut command: clap::Command,

@@ -33,7 +33,7 @@ pub(crate) struct Credentials {
     /// The certificates to trust for tls, in a PEM file. Without it, the system's certificates.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The token that says who is sending. A Unix socket needs none: its caller is this user.
+    /// The token that says who is sending. At a Unix socket, a caller without a token is this user.
     #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::log::{Entry, Log, SqliteLog};
 /// The log's name in its folder.
 pub(crate) const LOG: &str = "pumphouse.db";
 
-/// Makes a folder for a log, which only its owner can enter. A folder that exists stays as it is.
+/// Makes a folder that only its owner can enter. A folder that exists stays as it is.
 pub(crate) fn make(data: &Path) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);

@@ -29,8 +29,8 @@ const TIME_US_MAX: u64 = 20_000_000;
 /// The demo starts a pump of its own, on a free port and in a temporary folder, and leaves nothing
 /// behind.
 ///
-/// `demo agent` has an agent instead. It thinks while its actions run, asks another agent, and
-/// answers; then the log tells what led to the answer.
+/// `demo agent` shows an agent instead. The agent thinks while its actions run, asks another agent,
+/// and answers. Then the log tells what led to the answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -125,7 +125,7 @@ async fn read(path: &Path, last: &EntryId, to: &mut Screen<'_>) -> Result<Ending
     Ok(if report.is_sound() { Ending::Well } else { Ending::Wrong })
 }
 
-/// Pushes the demo's messages. Returns the entry of the last answer in their common thread.
+/// Pushes the demo's messages. Returns the entry of the answer to the last calculation.
 async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, TripError> {
     let mut client = Client::connect(address).await?;
     let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";

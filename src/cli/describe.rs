@@ -12,8 +12,10 @@ use crate::name::Name;
 use crate::schema::import::Loose;
 use crate::schema::{self, Schema};
 
-/// Describes the organism's payloads: without NAME all of them, and who takes each; with NAME all
-/// about one, or only its schema, example or prompt text.
+/// Describes the organism's payloads: without NAME, every payload and its takers; with NAME, this
+/// payload.
+///
+/// With --xsd, --json-schema, --example or --prompt, only one form of the payload is printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +52,7 @@ struct Form {
     /// Prints only a filled example.
     #[arg(long)]
     example: bool,
-    /// Prints only the text by which a model learns of the payload.
+    /// Prints only the text that tells a model about the payload.
     #[arg(long)]
     prompt: bool,
 }
@@ -185,7 +187,7 @@ fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> St
     format!("  {}{gap}  {who}{doc}", to.style.paint(Paint::Tag, &audit::line(&word)))
 }
 
-/// Shows everything about a payload, for people.
+/// Shows a payload for people: its text, facts about it, what it may hold, and an example.
 fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), Failure> {
     let style = to.style;
     let told = |text: &str| audit::text(text).trim_end().to_owned();
@@ -268,8 +270,8 @@ fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     names
 }
 
-/// Returns the payloads that the takers of a payload may emit only later: when they handle the
-/// replies to the payloads that they sent.
+/// Returns the payloads that the takers of a payload may emit only later, when they handle replies
+/// to their own messages.
 fn emitted_then<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     let at_once = emitted_for(all, name);
     let mut names: Vec<&Name> = all.takers(name).flat_map(|it| it.causes(name)).collect();
@@ -318,7 +320,7 @@ fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     }
 }
 
-/// Returns everything about a payload, for programs.
+/// Returns a payload with all its forms, for programs.
 fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let mut object = summary(all, schema);
     object.insert("xsd".to_owned(), schema::xsd(schema).into());

@@ -15,11 +15,11 @@ use crate::log::{Head, Log, Pages, ThreadRecord};
 
 /// Writes a thread as one document, with all its entries so far.
 ///
-/// xml can be checked again: it has all that the digests are computed from. jsonl has what
-/// `show --json` prints, an entry a line. markdown is for reading. transcript has what agents were
-/// told, did and said, an event a line. With --follow it goes on with new events; if --connect is
-/// given as well, also with text that is still being written.
-/// messages-openai and messages-anthropic have the thread as one agent's conversation, in one line
+/// xml has everything that the digests are computed from, so it can be checked again. jsonl has
+/// what `show --json` prints, an entry a line. markdown is for reading. transcript has what agents
+/// were told, did and said, an event a line. With --follow, a transcript goes on with new events.
+/// With --follow and --connect, it also has text that is still being written.
+/// messages-openai and messages-anthropic have one agent's conversation in one line, in the form
 /// that these providers accept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -174,7 +174,7 @@ async fn write(
                     out.write_all(audit::markdown_entry(entry, &thread.id).as_bytes())?;
                 }
                 _ => {
-                    // An entry's digest also covers the origin of the entry's own thread.
+                    // An entry's digest also covers the parent and the fork of the entry's thread.
                     if origins.insert(entry.id.thread.clone())
                         && let Some(origin) = log.thread(&entry.id.thread).await?
                     {

@@ -25,11 +25,11 @@ enum Verb {
     Fetch(Fetch),
 }
 
-/// Has a feed's source asked now, in a running pump, and prints what it says.
+/// Has a running pump ask a feed's source now, and prints the answer.
 ///
 /// The agent's thread records the content, so the agent's next prompt shows it. The source is asked
-/// also where the feed is fresh or not enabled; a service may answer from its cache. Only an
-/// operator may ask.
+/// even if the feed is fresh or not enabled. A service may answer from its cache. Only an operator
+/// may ask.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `feeds`: the feeds of agents in a thread, and what the last prompt showed of each feed.
+//! `feeds`: shows the feeds of agents in a thread, and what the last prompt had of each feed.
 
 use std::path::Path;
 
@@ -19,11 +19,11 @@ use crate::listeners::feed_values;
 use crate::log::{Log, SqliteLog, ThreadPages};
 use crate::wire::iso_time;
 
-/// Shows the feeds of an agent: the source, how old the content is and how long it is, when it is
-/// asked for again, and whether the last prompt showed it.
+/// Shows the feeds of an agent: the source, the age and size of the content, when the source is
+/// asked again, and whether the last prompt showed the feed.
 ///
-/// The thread is the newest one in which the agent has feeds, unless `--thread` names another. The
-/// times are those of the log.
+/// The thread is the newest one in which the agent has feeds, unless `--thread` names another. Ages
+/// are counted from the source's last answer in the log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ pub(crate) struct Feeds {
     /// The thread; without it, the newest one in which the agent has feeds.
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// Prints the content of each feed below it.
+    /// Prints the content of each feed, too.
     #[arg(long)]
     values: bool,
 }
@@ -54,7 +54,8 @@ struct FeedReport {
     why: Option<String>,
     /// When the source answered last, in microseconds since the epoch.
     answered_us: Option<u64>,
-    /// When the content stops being fresh. None if it is never fresh: each turn then asks again.
+    /// When the content stops being fresh. None if the last answer was never fresh, if there is no
+    /// answer, or if the pump itself is the source.
     fresh_until_us: Option<u64>,
     /// How the agent's last prompt showed the feed.
     prompt: InPrompt,

@@ -3,34 +3,34 @@
 use crate::audit::{Called, Filter, StateWord, When, Words};
 use crate::clock;
 
-/// Which messages are wanted; without options, all. Several options of one kind widen the choice,
-/// options of different kinds narrow it.
+/// Which messages are wanted. Without options, all messages are. Several options of one kind widen
+/// the choice; options of different kinds narrow it.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Filters (each may be repeated)")]
 pub(crate) struct Filters {
     /// From this listener, or to it.
     #[arg(long, value_name = "NAME")]
     listener: Vec<String>,
-    /// From this identity outside, or to it.
+    /// From this identity, or to it.
     #[arg(long, value_name = "NAME")]
     identity: Vec<String>,
     /// Payloads of this name: LOCAL, or {NAMESPACE}LOCAL.
     #[arg(long, value_name = "PAYLOAD")]
     payload: Vec<Called>,
-    /// Payloads that hold this text, upper and lower case as given.
+    /// Messages whose payload or <meta> holds this text. Upper and lower case matter.
     #[arg(long, value_name = "TEXT")]
     text: Vec<String>,
     /// Threads in this state: open, paused, closed, cancelled, over-budget, failed.
     #[arg(long, value_name = "STATE")]
     state: Vec<StateWord>,
-    /// Failures only: faults, what a handler returned or sent as an `Err`, agents that stopped, but
-    /// interrupted ones.
+    /// Failures only, such as faults, an `Err` of a handler, or agents that stopped without an
+    /// interrupt.
     #[arg(long)]
     failed: bool,
     /// From this time on: 10m (ago), 2h, 3d, or 2026-11-22, 2026-11-22T10:00 in UTC.
     #[arg(long, value_name = "TIME")]
     since: Option<When>,
-    /// Before this time, written likewise.
+    /// Before this time, in the same forms as --since.
     #[arg(long, value_name = "TIME")]
     until: Option<When>,
 }

@@ -1,4 +1,4 @@
-//! Waiting for new entries of a log that another process writes.
+//! Waits for new entries of a log that another process writes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::engine::{Port as _, Tokio};
 /// How long a reader waits between two queries for new entries. Each query costs one index lookup.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits for the pause between two queries.
+/// Sleeps for the time between two queries.
 pub(crate) async fn pause() {
     let pause = u64::try_from(PAUSE.as_micros()).unwrap_or(u64::MAX);
     Tokio::current().sleep_until(clock::now_us().saturating_add(pause)).await;

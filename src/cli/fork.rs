@@ -7,11 +7,12 @@ use crate::client::Push;
 use crate::id::EntryId;
 use crate::listeners::thread::fork::{ForkThread, ThreadForked};
 
-/// Opens a thread that goes on from an entry of another, and prints its id.
+/// Opens a thread that goes on from an entry of another thread, and prints the new thread's id.
 ///
-/// In the fork, the entry is the newest one, and nothing runs or waits: later entries aren't in the
-/// fork, and what the entry started isn't started again. The original thread stays as it is, and
-/// may have ended. A running pump does it, and the log records who asked for it, and why.
+/// The fork has the entries up to this one, and no later entries. Nothing runs or waits in the
+/// fork: what the entry started isn't started again. The original thread stays as it is. A thread
+/// that has ended can be forked, too. A running pump opens the fork, and the log records who asked
+/// for it, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

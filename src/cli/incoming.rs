@@ -13,8 +13,8 @@ use crate::listeners::todo::words::TodoRefused;
 use crate::listeners::trigger::words::TriggerRefused;
 use crate::wire::core::{Huh, SystemThreadError, ThreadResult, ThreadStatus};
 
-/// Formats an incoming item as lines for people, with its whole payload. The text ends in a line
-/// end.
+/// Formats an incoming item as lines for people, with its whole payload. The text ends with a
+/// newline.
 pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
     match incoming {
         Incoming::Accepted { accepted, .. } => {
@@ -70,8 +70,8 @@ fn refusal(huh: &Huh, style: Style) -> String {
     format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
 }
 
-/// Formats the answer to a verb that was refused as lines for people: the text of the refusal, the
-/// code of a fault, and its advice. Any other item is formatted as `lines` does.
+/// Formats a refusal of what a verb asked for, as lines for people: the refusal's text, or a
+/// fault's code, text and advice. Any other item is formatted by `lines`.
 pub(crate) fn refused_lines(incoming: &Incoming, style: Style) -> String {
     let Incoming::Message(message) = incoming else { return lines(incoming, style) };
     if let Ok(huh) = message.decode::<Huh>() {
@@ -166,7 +166,7 @@ pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
     }
 }
 
-/// Whether a message is a refusal by the pump or by a listener of the house staff.
+/// Whether a message has the payload of a refusal by the pump or by the house staff.
 fn is_refusal(it: &Message) -> bool {
     let said = it.is::<Huh>() || it.is::<SystemThreadError>() || it.decode::<Untold>().is_ok();
     let by_keeper = it.is::<ForkRefused>() || it.is::<TimerRefused>() || it.is::<TodoRefused>();

@@ -1,4 +1,4 @@
-//! `init`: makes a small project with one listener, which works at once.
+//! `init`: makes a small project, which works without changes.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::cli::screen::{Ending, Failure, Screen};
 
-/// Makes a project with one listener, a manifest, a scene and a README, which works at once: in
-/// Rust, or without a compiler.
+/// Makes a project that works without changes, in Rust or without a compiler: a listener, a
+/// manifest, a scene and a README.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -200,7 +200,7 @@ const TAKEN: &str = "\
 /// Makes a valid Cargo package name from the folder's name.
 fn name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    // A name in another script would lose most of its characters, so the project gets a fixed name.
+    // A name outside ASCII would lose characters, so the project gets a fixed name.
     if !name.is_ascii() {
         return "my-pump".to_owned();
     }

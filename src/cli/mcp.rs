@@ -12,7 +12,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listeners::tool::mcp::record::{Digests, digests};
 
-/// The characters of a digest that are shown to people.
+/// How many characters of a digest are shown to people.
 const DIGEST_SHOWN: usize = 12;
 
 /// Accepts the tools of the manifest's MCP servers.
@@ -27,11 +27,12 @@ enum Verb {
     Accept(Accept),
 }
 
-/// Asks each MCP server of the manifest for its tools, and accepts them as they are described now:
-/// added, changed and removed ones.
+/// Asks each MCP server of the manifest for its tools, and accepts every change: tools that were
+/// added, changed or removed.
 ///
 /// The accepted descriptions are in mcp.lock.json beside the manifest. A running pump uses them
-/// from its next start on. Read what changed before that, such as by `git diff mcp.lock.json`.
+/// from its next start on. Before that start, read what changed, such as by
+/// `git diff mcp.lock.json`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -20,15 +20,15 @@ use crate::wire::iso_time;
 
 /// The text for a field that isn't set.
 const NOT_SET: &str = "not set";
-/// The most cells of a value in a table.
+/// The maximum width of a value in a table, in cells.
 const VALUE_CELLS: usize = 40;
 
 /// Shows the metadata of a thread's agents: each field that an agent has set, its value, and when
 /// it was set.
 ///
-/// With `--history` it shows each change, and the runs of workflows that triggers began because of
-/// it. With `--by-state FIELD` it shows for each value that the field had how often and how long it
-/// had it, and the turns, tokens and cost meanwhile.
+/// With `--history`, it shows each change, and the runs of workflows that triggers began because of
+/// the change. With `--by-state FIELD`, it shows each value of the field: how often and how long
+/// the field had the value, and the turns, tokens and cost in that time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,10 +44,10 @@ pub(crate) struct MetadataVerb {
     /// The thread.
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// Shows each change in its order, and each value that was refused.
+    /// Shows all changes in their order, and the values that were refused.
     #[arg(long, conflicts_with = "by_state")]
     history: bool,
-    /// Shows for each value of this field how long the field had it, and what was used meanwhile.
+    /// Shows each value of this field: how long the field had it, and the usage in that time.
     #[arg(long, value_name = "FIELD")]
     by_state: Option<String>,
     /// Only this agent.
@@ -230,7 +230,7 @@ fn update_line(it: &Update, style: Style) -> String {
         Ok(new) if it.old.as_ref() == Some(new) => format!("{}, as before", shown(Some(new))),
         Ok(new) => format!("{} → {}", shown(it.old.as_ref()), shown(Some(new))),
         Err(why) => {
-            // Most errors begin with the field, which stands before the change anyway.
+            // Most errors begin with the field's name, which the line has already.
             let rest = why.strip_prefix(&it.field).and_then(|it| it.strip_prefix(": "));
             format!("refused: {}", audit::line(rest.unwrap_or(why)))
         }

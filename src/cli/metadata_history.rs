@@ -1,5 +1,5 @@
 //! The changes of agents' metadata in a thread, in their order, and the runs of workflows that
-//! these changes began. This module is pure.
+//! triggers began because of these changes. This module does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::listeners::workflow::name_of;
 use crate::schema::json;
 use crate::wire::core::{ThreadNote, ThreadSpawned};
 
-/// An update of one field, or an attempt at one.
+/// An update of one field. A refused update is kept, too.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Update {
-    /// The entry with the update. In a fork, it may be an entry of the source.
+    /// The entry with the update. In a fork, the entry may belong to the original thread.
     pub(crate) entry: EntryId,
     /// When the update was recorded, in microseconds since the epoch.
     pub(crate) at_us: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Update {
     /// The turn of the agent that made the update. 0 if a workflow made it, or before the first
     /// turn.
     pub(crate) turn: u64,
-    /// The agent or workflow that made the update. None if the agent itself did.
+    /// The other agent or the workflow that made the update. None if the field's own agent made it.
     pub(crate) by: Option<String>,
     pub(crate) field: String,
     /// The value before. None if the field wasn't set.
@@ -43,7 +43,7 @@ pub(crate) struct Update {
 pub(crate) struct TriggeredRun {
     /// The trigger, which has the name of its workflow.
     pub(crate) rule: String,
-    /// The thread of the run. None if the run got none.
+    /// The thread of the run. None until the thread is opened, and always if the run was refused.
     pub(crate) thread: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct TriggeredRun {
 pub(crate) struct MetadataHistory {
     /// All updates, in their order.
     pub(crate) updates: Vec<Update>,
-    /// Maps an agent to its fields, and each field to the index of its last update.
+    /// Maps an agent to its fields, and each field to the index of its last accepted update.
     fields: BTreeMap<String, BTreeMap<String, usize>>,
     /// Maps an agent to the index of the first update in its newest entry with updates.
     newest: BTreeMap<String, usize>,
@@ -94,7 +94,7 @@ impl Apply for MetadataHistory {
 }
 
 impl MetadataHistory {
-    /// Returns the newest update of each field, for all agents that have set metadata.
+    /// Returns the newest accepted update of each field, for all agents.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Update> {
         let all = self.fields.values().flat_map(BTreeMap::values);
         all.filter_map(|it| self.updates.get(*it))
@@ -103,7 +103,8 @@ impl MetadataHistory {
     /// Records the fields that were set for an agent, and the fields that were refused.
     fn record(&mut self, entry: &Entry, agent: &str, metadata: Metadata) {
         if entry.is::<ThreadNote>() {
-            // A change that comes from a thread below is itself the message about the change.
+            // A change from a child thread comes as a note, which is itself the message about the
+            // change.
             self.told.insert(entry.seq(), self.updates.len());
         }
         self.newest.insert(agent.to_owned(), self.updates.len());
@@ -143,9 +144,9 @@ impl MetadataHistory {
         all.take_while(move |it| Some(&it.entry) == entry.as_ref())
     }
 
-    /// Records that a trigger begins a run. The run is added to each update of a field that the
-    /// trigger's condition refers to. If there is no such update, the run is added to all updates
-    /// of the change.
+    /// Records that a trigger begins a run. The run is added to each accepted update of a field
+    /// that the trigger's condition refers to. If there is no such update, the run is added to all
+    /// accepted updates of the change.
     fn fire(&mut self, of: u64, decision: &TriggerDecision) {
         let run = TriggeredRun { rule: decision.rule.clone(), thread: None };
         let is_seen = |field: &str| sees(&decision.saw.0, field);

@@ -1,5 +1,5 @@
-//! Metrics of agents by the values of a field of their metadata: for how long the field had each
-//! value, and the model usage in that time. This module is pure.
+//! Metrics of agents for each value of a metadata field: how long the field had the value, and the
+//! model usage in that time. This module does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ struct AgentMetrics {
     has_set: bool,
     /// The rows of the values that the field had, in the order of their first appearance.
     rows: Vec<Row>,
-    /// The index of the present value's row, and since when the field has this value, in
-    /// microseconds since the epoch. None before the agent's first entry in the thread.
+    /// The index of the current row, and the time since which it is current, in microseconds since
+    /// the epoch. None before the agent's first entry in the thread.
     current: Option<(usize, u64)>,
     /// The index of the row that was current when the agent's open turn began.
     turn: Option<usize>,
@@ -61,7 +61,7 @@ struct Row {
 }
 
 impl Metrics {
-    /// Makes the metrics by the values of this field, before the thread's first entry.
+    /// Makes the metrics for a field, as they are before the thread's first entry.
     pub(crate) fn new(thread: ThreadId, field: &str) -> Metrics {
         Metrics { thread, field: field.to_owned(), agents: BTreeMap::new(), ended_us: None }
     }

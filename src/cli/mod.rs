@@ -1,4 +1,4 @@
-//! The command line, with a module for each verb. [`main`] gives any program all verbs.
+//! The command line, with a module for each verb. [`main`] runs the verb that the arguments name.
 
 mod overview;
 mod agent_feeds;
@@ -77,8 +77,9 @@ use crate::engine::Builder;
 use crate::listeners::tool;
 use screen::{Ending, Failure, Screen};
 
-/// Gives a program every verb of the command line. `run` serves the listeners of the builder and
-/// of the manifest. Other verbs read the log, or speak to a running pump.
+/// Runs the verb that the program's arguments name, and returns the exit code. `run` serves the
+/// listeners of the builder and of the manifest. Most other verbs read the log, or ask a running
+/// pump.
 ///
 /// ```no_run
 /// use pumphouse::prelude::*;
@@ -148,7 +149,7 @@ struct Command {
     /// Writes traces in JSON. RUST_LOG sets what is traced, such as RUST_LOG=debug.
     #[arg(long, global = true)]
     log_json: bool,
-    /// Without a verb, `run` is meant if there is an organism.yaml.
+    /// Without a verb, `run` starts if there is an organism.yaml in the current folder.
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -308,7 +309,8 @@ impl Command {
 /// A filter directive that leaves out the traces of refusals at doors.
 const NO_REFUSALS: &str = "pumphouse::engine::refusals=error";
 
-/// Turns the end of a verb into an exit code. The message of a failure goes to the error output.
+/// Returns the exit code for the result of a verb. Writes the message of a failure to the standard
+/// error output.
 fn exit(ended: Result<Ending, Failure>) -> ExitCode {
     let (code, text) = match ended {
         Ok(Ending::Well) | Err(Failure::Pipe) => return ExitCode::SUCCESS,

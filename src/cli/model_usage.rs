@@ -1,4 +1,4 @@
-//! Sums up model usage by agent and by model, from the charges in a log. This module is pure.
+//! Sums up model usage by agent and by model, from the charges in a log. This module does no I/O.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,6 @@ use crate::wire::budget::Charge;
 /// The key of a usage: a listener, and a model that the listener used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UsageKey {
-    /// The listener.
     pub(crate) listener: Arc<str>,
     /// The model, as the listener names it. None if the charge names no model.
     pub(crate) model: Option<String>,
@@ -24,13 +23,13 @@ pub(crate) struct ModelUsage {
     pub(crate) turns: i64,
     /// Tokens of prompts.
     pub(crate) input: u64,
-    /// Tokens of prompts that came from a provider's cache. They are part of `input`.
+    /// Prompt tokens that came from a provider's cache. They are part of `input`.
     pub(crate) cached: u64,
     /// Tokens of replies.
     pub(crate) output: u64,
     /// Tokens whose charges don't say whether they are of prompts or of replies.
     pub(crate) other: i64,
-    /// Tokens of prompts and replies that are estimates. They are part of `input` and `output`.
+    /// Prompt and reply tokens that are only estimated. They are part of `input` and `output`.
     pub(crate) estimated: u64,
     /// Tokens that are reserved, and neither used nor given back yet.
     pub(crate) reserved: i64,
@@ -72,8 +71,8 @@ impl ModelUsage {
 #[derive(Debug)]
 pub(crate) struct UsageSum {
     /// The range of times that count, in microseconds since the epoch. Turns count at the time of
-    /// their reservation. Tokens and cost count at the time of their settlement, or at that of
-    /// their reservation if no settlement follows.
+    /// their reservation. Tokens and cost count at the time of their settlement. Without a
+    /// settlement, they count at the time of their reservation.
     within: Range<u64>,
     /// Maps a key and a day, in days since the epoch, to the usage.
     used: BTreeMap<(UsageKey, u64), ModelUsage>,
@@ -133,8 +132,8 @@ impl UsageSum {
     }
 
     /// Removes the reservations that an entry settles, and returns them with their times. These are
-    /// the reservations for the entry's cause. If there are none, they are the reservations for the
-    /// first message of the same listener and thread that has any.
+    /// the reservations for the entry's cause. If the cause has no reservations, the first message
+    /// of the same listener and thread that has reservations takes the place of the cause.
     fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> Vec<(u64, Charge)> {
         let of = |cause| (entry.thread().clone(), listener.clone(), cause);
         let own = of(entry.cause().cloned());

@@ -16,10 +16,10 @@ use crate::engine::Builder;
 use crate::model::{Details, Error, Kind, Model, Price, PriceSource, Prompt, Wire};
 
 /// Lists the models of manifests: the wire of each, its server, its window, the price of a million
-/// tokens, and the source of that price. No key is shown.
+/// tokens, and the source of that price. No API key is shown.
 ///
 /// --check asks each server for the shortest possible reply, which costs a few tokens. It asks
-/// without retries, and waits as long as the limits of the model say.
+/// without retries, and waits no longer than the limits of the model allow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

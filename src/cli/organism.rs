@@ -73,7 +73,7 @@ pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
     }
 }
 
-/// Compares the triggers with the payloads of the organism. Only a manifest has triggers.
+/// Checks that the triggers fit the payloads of the organism. Only a manifest has triggers.
 pub(crate) fn check_triggers(
     source: &TriggerSource,
     all: &Capabilities,
@@ -128,8 +128,8 @@ impl Organism {
         Organism::read_with(Some(file), builder, listeners::live_factories, overrides)
     }
 
-    /// Reads as [`Organism::read_live`] does. Where the tools of an MCP server differ from the
-    /// recorded ones, this function records the new tools instead of reporting a mistake.
+    /// Reads as [`Organism::read_live`] does, and records the tools that each MCP server has now.
+    /// The new tools replace the recorded ones.
     pub(crate) fn read_accepting(
         file: Option<&Path>,
         builder: Builder,
@@ -229,7 +229,8 @@ pub(crate) fn served(builder: Builder) -> Result<Builder, Failure> {
     Ok(Organism::read(None, builder, None)?.builder)
 }
 
-/// Returns the folder of the log for verbs that read the log, unless --data names another folder.
+/// Returns the folder of the log for verbs without --data: the one that the manifest in the current
+/// folder names, or the default.
 pub(crate) fn data() -> PathBuf {
     let says = here().and_then(|file| {
         let bytes = bytes_of(file).ok()?;

@@ -1,4 +1,4 @@
-//! `otel`: spans for OpenTelemetry, made from the log.
+//! `otel`: makes spans for OpenTelemetry from the log, and lists their names.
 
 #[cfg(feature = "otel")]
 mod batch;
@@ -15,7 +15,7 @@ use crate::audit::When;
 use crate::cli::screen::{Ending, Failure, Screen};
 pub(crate) use running::{FollowerSettings, Following};
 
-/// Spans for OpenTelemetry, made from the log.
+/// Makes spans for OpenTelemetry from the log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Otel {
     #[command(subcommand)]
@@ -45,12 +45,12 @@ A file that exists stays as it is; `--force` replaces it.
 Exit codes: 0 exported; 1 there is no such thread, or the collector didn't take all spans; 2 the log
 can't be read or the file can't be written, or this program is built without the feature otel.")]
 pub(crate) struct Export {
-    /// Where to begin: a position of the log, a time such as 2026-11-22 or 2d, or begin. A span
-    /// belongs to the position of its last entry.
+    /// Where to begin: a position of the log, a time such as 2026-11-22 or 2d, or the word begin. A
+    /// span belongs to the position of its last entry.
     #[arg(long, value_name = "POSITION|DATE|begin", default_value = "begin")]
     from: From,
     /// Where spans go: the URL of a collector, such as http://127.0.0.1:4318, a file, or - for the
-    /// standard output. Without it, the endpoint that organism.yaml here has under otel.
+    /// standard output. Without --to, they go to the endpoint under otel in organism.yaml here.
     #[arg(long, value_name = "FILE|URL")]
     to: Option<String>,
     /// Exports only this thread and those below it.

@@ -7,7 +7,7 @@ use crate::listeners::thread::{PauseThread, ThreadPaused};
 /// Pauses a thread and all below it: handlers at work come to their end, none begins, and new
 /// messages wait until `pumphouse resume`.
 ///
-/// A running pump does it, and the log records who asked for it, and why.
+/// A running pump pauses the thread, and the log records who asked for it, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

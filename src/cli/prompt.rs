@@ -15,8 +15,8 @@ use crate::log::Log as _;
 /// Prints the exact prompt of an agent's turn: the system prompt, the messages and the tools.
 ///
 /// The log has no copy of a prompt, but a `cognition_in` with the prompt's digest. The prompt is
-/// made from the thread again, and shown only if it has this digest. Any message of the turn may be
-/// named.
+/// made from the thread again, and shown only if it has this digest. THREAD/SEQ may be any message
+/// of the turn.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

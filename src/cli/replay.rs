@@ -14,11 +14,11 @@ use crate::id::ThreadId;
 use crate::log::Log;
 
 /// Runs pure listeners and agents again on the messages of a thread and of all below it, and
-/// compares what they emit with the log, byte by byte, up to the first difference.
+/// compares what they emit with the log.
 ///
-/// `replay` writes nothing. Agents get the replies that the log has, and no model is
-/// asked. What other listeners emitted is taken from the log. The listeners are those of this
-/// program and of the manifest in the current folder.
+/// Payloads are compared byte by byte, up to the first difference. `replay` writes nothing. Agents
+/// get the replies that the log has, and no model is asked. What other listeners emitted is taken
+/// from the log. The listeners are those of this program and of the manifest in the current folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -6,8 +6,8 @@ use crate::listeners::thread::{ResumeThread, ThreadResumed};
 
 /// Lets a paused thread and all below it go on: waiting messages are handled.
 ///
-/// A running pump does it, and the log records who asked for it, and why. A thread that is over its
-/// budget goes on once `pumphouse budget THREAD --raise KEY=N` raises the limit.
+/// A running pump resumes the thread, and the log records who asked for it, and why. A thread that
+/// is over its budget goes on once `pumphouse budget THREAD --raise KEY=N` raises the limit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -30,9 +30,9 @@ const SAME_SIGNAL_US: u64 = 1_000_000;
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
-/// A data folder has one `run` at a time. Ctrl-C or SIGTERM stops it: it takes nothing more, lets
-/// work under way come to its end for up to 30 s, and goes on with the rest at its next start. A
-/// second signal, a second later or more, ends it at once. Even then nothing that was acknowledged
+/// A data folder has one `run` at a time. Ctrl-C or SIGTERM stops it: `run` takes nothing more, and
+/// lets work under way end for up to 30 s. The next start goes on with the rest. Another signal, at
+/// least a second after the first one, ends `run` at once. Even then nothing that was acknowledged
 /// is lost, unless the log is in memory.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -52,9 +52,9 @@ pub(crate) struct Run {
     /// override it.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// An address to listen at on TCP, instead of those of the manifest, whose Unix sockets and
-    /// metrics stay. The option may be given more than once. Port 0 takes a free port. [default:
-    /// 127.0.0.1:8765]
+    /// A TCP address to listen at, instead of the TCP addresses of the manifest. The manifest's
+    /// Unix sockets and metrics stay. The option may be given more than once. Port 0 takes a free
+    /// port. [default: 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
     /// A certificate in PEM, followed by its intermediate certificates. With it, every TCP door
@@ -76,8 +76,8 @@ pub(crate) struct Run {
     /// asked for there, so keep strangers away from it.
     #[arg(long, value_name = "ADDR")]
     metrics_to_anyone: Vec<String>,
-    /// What an acknowledged message survives: full a power cut, normal a killed process, memory
-    /// nothing. [default: full]
+    /// What an acknowledged message survives: a power cut with full, a killed process with normal,
+    /// nothing with memory. [default: full]
     #[arg(
         long,
         value_name = "HOW",
@@ -86,8 +86,8 @@ pub(crate) struct Run {
     )]
     durability: Option<Durability>,
     /// Who may connect: a file of lines NAME:TOKEN or NAME:TOKEN:operator. An address that other
-    /// machines can reach needs it. The file is read again at SIGHUP, which ends the connections of
-    /// tokens that are gone.
+    /// machines can reach needs such a file. The file is read again at SIGHUP, which ends the
+    /// connections of tokens that the file no longer has.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
 }
@@ -170,7 +170,7 @@ impl Run {
         tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
     }
 
-    /// Replaces values of the manifest with those of the options.
+    /// Applies the options: they replace values of the manifest, or add doors.
     fn over(&self, organism: Organism) -> Result<Organism, Failure> {
         let mut organism = organism;
         if let Some(durability) = self.durability {
@@ -292,7 +292,8 @@ pub(crate) fn log(
     Ok((builder.with(log), path.display().to_string()))
 }
 
-/// Returns the sinks of the manifest, each with its position beside the log.
+/// Returns the sinks of the manifest. Each keeps its position beside the log, unless the log is in
+/// memory.
 fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
     for sink in &organism.returns {
         let name = sink.name();
@@ -437,9 +438,9 @@ impl Greeting {
     }
 }
 
-/// Returns an example of a payload for the first listener that isn't one of the core's. Returns
-/// None if the example has more than 200 bytes, or can't stand in single quotes on one line of a
-/// shell as a format of `printf`.
+/// Returns an example of a payload for the first listener that isn't one of `listeners::core`.
+/// Returns None if the example is longer than 200 bytes, or if a shell's `printf` in single quotes
+/// would change it.
 fn push(plan: &Plan) -> Option<String> {
     let core = listeners::core();
     let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));

@@ -23,8 +23,8 @@ const SENT_AT_ONCE: usize = 1 << 20;
 
 /// Pushes the elements that a file holds, one or several, and prints what comes back.
 ///
-/// A payload may be bare or in a <message> of its own. Without --thread, each opens a session.
-/// `send` waits until all that the payloads caused is done, or the time is up.
+/// A payload may be bare or in a <message> of its own. Without --thread, a bare payload opens a
+/// session. `send` waits until all that the payloads caused is done, or the time is up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,10 +41,10 @@ pub(crate) struct Send {
     /// The receiver; without it, the listener that owns the payload's name.
     #[arg(long, value_name = "LISTENER")]
     to: Option<String>,
-    /// The thread to push into; without it, each element opens a session.
+    /// The thread to push into; without it, each bare payload opens a session.
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// How many seconds to wait for the end of all that was caused.
+    /// How many seconds to wait until all that the payloads caused is done.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
     /// The file to push; without it, or as -, the standard input.
@@ -84,7 +84,7 @@ impl Send {
         }
     }
 
-    /// Reads what to push, and returns it with the name of its source.
+    /// Reads the bytes to push. Returns the name of their source, and the bytes.
     fn read(&self) -> Result<(String, Vec<u8>), Failure> {
         let file = self.file.as_deref().filter(|it| *it != Path::new("-"));
         let Some(path) = file else {

@@ -28,7 +28,7 @@ Examples:
 With --json there is a line for each thread, and one for each budget.
 Exits with 1 where there is no such thread or entry.")]
 pub(crate) struct State {
-    /// The thread, or the entry as of which its state is shown, as THREAD/SEQ.
+    /// The thread; or an entry of it, as THREAD/SEQ, to show the state as of this entry.
     #[arg(value_name = "THREAD")]
     what: String,
 }

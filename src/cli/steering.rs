@@ -37,7 +37,7 @@ pub(crate) fn told(thread: &str, what: &str, by: &str, reason: Option<String>) -
 }
 
 impl Caller {
-    /// Pushes a payload into the thread that it steers, and shows the answer as `ask` does.
+    /// Pushes a payload into the thread to steer, and shows the answer as `ask` does.
     pub(crate) async fn steer<A: Payload>(
         &self,
         thread: &str,
@@ -49,8 +49,8 @@ impl Caller {
         self.ask(&push.in_thread(&ThreadId::new(thread)), line, to).await
     }
 
-    /// Sends a push, and shows the answer of type `A` as a line. Refusals and failures are shown
-    /// whole. Fails if no answer comes within 30 s, or before the connection ends.
+    /// Sends a push, and shows the answer of type `A` as a line. Refusals and failures are shown,
+    /// too. Fails if no answer comes within 30 s, or before the connection ends.
     pub(crate) async fn ask<A: Payload>(
         &self,
         push: &Push,

@@ -13,7 +13,7 @@ const PAGE: u64 = 256;
 /// How many messages are shown by default.
 const LINES: u64 = 20;
 
-/// Shows the last messages of all threads, each in a line, which is cut if it is too long.
+/// Shows the last messages of all threads, one in each line. Lines that are too long are cut.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -94,7 +94,7 @@ impl Tail {
 struct Start {
     /// The position after which reading begins.
     after: u64,
-    /// How many wanted messages after that position aren't to be shown.
+    /// How many wanted messages after that position are skipped.
     skip: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::wire::iso_time;
 
-/// The length of a time that is shown down to the seconds.
+/// The length of a formatted time up to its seconds.
 const SECONDS: usize = "2026-11-21T22:15:36".len();
 
 /// Formats a time in UTC, to the second.
@@ -11,8 +11,8 @@ pub(crate) fn second(at_us: u64) -> String {
     format!("{}Z", time.get(..SECONDS).unwrap_or(&time))
 }
 
-/// Formats a span of time in whole seconds, minutes, hours or days. A unit is used from two of it
-/// on.
+/// Formats a span of time in whole seconds, minutes, hours or days. The unit is the largest one of
+/// which the span has at least two.
 pub(crate) fn span(us: u64) -> String {
     match us / 1_000_000 {
         seconds @ 0..120 => format!("{seconds} s"),

@@ -107,7 +107,8 @@ async fn draw(
     Ok(())
 }
 
-/// Whether the terminal can show the characters of boxes, as far as the environment says.
+/// Whether the terminal can show box-drawing characters, judged by the locale in the environment.
+/// Without a locale, terminals of Unix can't.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 fn has_boxes() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);

@@ -38,8 +38,8 @@ enum Verb {
 /// Tells whether a workflow's trigger would fire, and why.
 ///
 /// Nothing runs, and no pump is needed. The fields that an agent declares, and their defaults,
-/// aren't known here: give what holds before the change by --before. For a schedule, this shows the
-/// next times.
+/// aren't known here, so --before gives the values before the change. For a schedule, the next
+/// times are shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -68,8 +68,8 @@ struct Test {
 /// Switches a trigger of a running pump off.
 ///
 /// A trigger that is off decides as before, and its decisions are in the log, but it begins no run.
-/// It stays off until it is switched on again, also where the pump is started anew. Operators may
-/// do this.
+/// It stays off until it is switched on again, even if the pump is restarted. Only operators may
+/// switch a trigger.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -9,7 +9,8 @@ use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::log::{Error, Head, Log as _, SqliteLog};
 
-/// Verifies the whole log: every digest, every link and the chain of commits. Prints the head.
+/// Verifies the whole log: every digest, every link and the chain of commits. Prints the head, the
+/// number and digest of the last commit.
 ///
 /// With --expect and a head that was kept elsewhere, `verify` also proves that nobody changed
 /// anything up to that head.
@@ -38,7 +39,7 @@ impl Verify {
         };
         let report = match report {
             Ok(report) => report,
-            // A file that no longer looks like a log is reported as a finding: the worst one.
+            // A file that no longer looks like a log, or is damaged, is reported as a finding.
             Err(error @ (Error::NotALog { .. } | Error::Damaged { .. })) if to.json => {
                 to.object(&json!({ "log": what, "sound": false, "why": error.to_string() }))?;
                 return Ok(Ending::Wrong);

@@ -25,12 +25,12 @@ const PAGE: usize = 256;
 const RECENT: &str = "10m";
 
 /// Shows what each agent does, in each of its threads, until Ctrl-C: the turn, the state, the
-/// metadata, and the runs of workflows that it began and that aren't over.
+/// metadata, and the unfinished runs of workflows that the agent began.
 ///
-/// An agent is thinking while a turn is running or about to begin; waiting for actions, timers,
-/// threads or answers; paused with its thread; idle, done or stopped once it has no work. On a
-/// terminal, the lines are redrawn in place. Elsewhere, or with --json, each change is a line of
-/// its own.
+/// An agent is thinking while a turn is running or about to begin. It is waiting while it needs
+/// actions, timers, threads or answers. It is paused while its thread is. Without work, it is idle,
+/// done or stopped. On a terminal, the lines are redrawn in place. Elsewhere, or with --json, each
+/// change is a line of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

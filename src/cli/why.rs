@@ -9,7 +9,7 @@ use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::id::EntryId;
 
-/// Tells what led to a message: the messages whose handling caused it, the first one first.
+/// Tells what led to a message: the messages whose handling caused it, the oldest first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

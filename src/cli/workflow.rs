@@ -38,8 +38,8 @@ enum Verb {
 
 /// Begins a run of a workflow in a running pump, waits for its end, and prints its outputs.
 ///
-/// The pump runs the workflow as its manifest included it, also where the file has changed since.
-/// The run has a session of its own, which `show`, `why` and `replay` read like any other.
+/// The pump runs the workflow as its manifest included it, even if the file has changed since. The
+/// run has a session of its own, which `show`, `why` and `replay` read like any other session.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,11 +60,11 @@ struct Run {
     caller: Caller,
 }
 
-/// Begins a run anew where it failed, waits for its end, and prints its outputs.
+/// Begins a failed run anew, waits for the end of the new run, and prints its outputs.
 ///
-/// The new run belongs to the session of the old one, and has its input and its definition, also
-/// where the file has changed since. It takes over the results of the steps that ended well and
-/// weren't undone, so these don't run again.
+/// The new run belongs to the session of the old run. It has the old run's input and definition,
+/// even if the file has changed since. It takes over the results of the steps that ended well and
+/// weren't undone, so these steps don't run again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -223,7 +223,7 @@ fn told(failed: &WorkflowFailed, thread: &str, to: &mut Screen<'_>) -> Result<()
     Ok(())
 }
 
-/// Says what an answer means that is neither a result nor a failure of the run.
+/// Formats an answer that is neither a result nor a failure of the run.
 fn refused(answer: &Message, workflow: &str) -> String {
     match answer.decode::<Huh>() {
         Ok(Huh { code, message, advice, .. }) => format!("{workflow}: {code}: {message}; {advice}"),

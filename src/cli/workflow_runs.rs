@@ -26,7 +26,8 @@ const CORE: &str = "core";
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunState {
-    /// The run hasn't begun, its thread is held, or its workflow was missing when a result came.
+    /// The run hasn't begun, its thread is paused or over its budget, or its workflow was missing
+    /// when a result came.
     Waiting,
     /// The run is at work.
     Running,
@@ -77,7 +78,8 @@ pub(crate) struct Cause {
     name: Option<String>,
     /// The agent's turn, if an agent began the run in a turn.
     turn: Option<u64>,
-    /// The entry that led to the run: a change of metadata, an action, or the message itself.
+    /// The entry that led to the run: the message because of which a trigger fired, an action, or
+    /// else the message that began the run.
     pub(crate) entry: Entry,
 }
 
@@ -132,8 +134,7 @@ impl FromStr for RunState {
     }
 }
 
-/// Returns the workflow of which a message begins or repeats a run. Returns None for any other
-/// message.
+/// Returns the workflow whose run a message begins or repeats. Returns None for any other message.
 pub(crate) fn workflow_of(asked: &Entry) -> Option<&str> {
     let is_repeated = asked.is::<RetryRun>();
     name_of(asked.name()).or_else(|| asked.to().filter(|_| is_repeated))
@@ -292,7 +293,7 @@ impl Run {
     }
 }
 
-/// Removes the name of the step from the reason of a failure, because it is shown before the reason
+/// Removes the name of the step from the reason of a failure. The name is shown before the reason
 /// anyway.
 fn told(reason: &str, step: Option<&str>) -> String {
     let rest = step.and_then(|it| reason.strip_prefix(it)?.strip_prefix(" failed: "));

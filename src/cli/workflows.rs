@@ -23,14 +23,14 @@ const LINES: usize = 20;
 /// The minimum widths, in cells, of a run's id and of a workflow's name.
 const ID_CELLS: usize = 22;
 const WORKFLOW_CELLS: usize = 12;
-/// The fewest cells that are shown after the workflow, however narrow the terminal is.
+/// The minimum width, in cells, of the last column, however narrow the terminal is.
 const LEFT_MIN: usize = 24;
 
 /// Lists the runs of workflows, the newest first: the state of each run, when it began, how long it
-/// took, the steps at work or the step that failed and why, and what began the run.
+/// took, and what began it.
 ///
-/// A run is named by the message that began it. A run that failed or was cancelled says why; a run
-/// that waits says for what.
+/// A run's id is the id of the message that began it. A line ends with the steps at work, or with
+/// the reason why the run waits, failed or was cancelled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -81,7 +81,8 @@ impl<'a> Follow<'a> {
         self.after >= self.last
     }
 
-    /// Stops following, and waits for the pump's answer.
+    /// Stops following, and waits until the pump has agreed. Entries of the thread that come
+    /// meanwhile are dropped.
     ///
     /// # Errors
     /// If the connection breaks, or if the pump ends it with a fault.

@@ -1,4 +1,4 @@
-//! What a pump sends to a client: answers to pushes, and messages of threads.
+//! What a pump sends to a client: direct answers to requests, and messages of threads.
 
 use crate::client::{Error, is_of_the_connection};
 use crate::id::{EntryId, ThreadId};
@@ -8,8 +8,9 @@ use crate::wire::meta::{Following, Unfollowed};
 use crate::wire::{Fault, Payload};
 use crate::xml::{Element, View};
 
-/// A message of a pump, sorted by its kind. Pushes and other requests of a client are numbered
-/// together from 0, and an answer has the number of its request.
+/// A message of a pump, sorted by its kind. Pushes and the requests to follow a thread or to stop
+/// following are numbered together from 0. The pump answers each of them directly, for example with
+/// [`Accepted`]. A direct answer has the number of its request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Incoming {
@@ -54,12 +55,12 @@ pub enum Incoming {
     Message(Message),
 }
 
-/// A payload with the pump's envelope.
+/// A payload from a pump, with what its envelope says.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
-    /// The sender: a listener, or `core` for the pump itself. In a followed thread, also an
-    /// identity.
+    /// The sender: a listener, or `core` for the pump itself. In a followed thread, the sender may
+    /// also be an identity.
     pub from: String,
     /// The receiver, if the message has one.
     pub to: Option<String>,
@@ -72,8 +73,8 @@ pub struct Message {
     pub cause: Option<EntryId>,
     /// When the pump accepted the message, in ISO 8601.
     pub time: Option<String>,
-    /// Whether the message is a failure, as [`is_failure`](crate::listener::Entry::is_failure) of
-    /// its entry says.
+    /// Whether the message's entry is a failure, as
+    /// [`is_failure`](crate::listener::Entry::is_failure) says.
     pub failed: bool,
     /// Why the message came.
     pub shown: Shown,

@@ -62,9 +62,9 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A connection to a pump.
 ///
-/// Pushes are pipelined: [`push`](Client::push) only queues a push, and the next method that is
-/// awaited sends it. A client reads while it writes, so that the client and the pump can't block
-/// each other.
+/// Pushes are pipelined: [`push`](Client::push) only queues a push. The client sends queued pushes
+/// when it next waits for the pump. To send them at once, call [`flush`](Client::flush). A client
+/// reads while it writes, so that the client and the pump can't block each other.
 pub struct Client {
     stream: Box<dyn Stream>,
     framing: Framing,
@@ -81,7 +81,7 @@ pub struct Client {
     /// The identity under which the pump knows this client.
     identity: Option<String>,
     /// The entries of answers that [`ask`](Client::ask) found by following a thread. If the pump
-    /// also sends such an answer directly, the client drops the second copy.
+    /// also sends such an answer directly, the client drops the direct copy.
     found: VecDeque<EntryId>,
     is_over: bool,
 }
@@ -116,8 +116,8 @@ impl Client {
         Ok(Client::over(address.connect().await?, Framing::Element))
     }
 
-    /// Sets the limits of the messages that the pump may send, for a pump that isn't trusted. A
-    /// larger message is an error. Call it before anything is received.
+    /// Sets limits for the pump's messages, for example if the pump isn't trusted. A message beyond
+    /// the limits is an error. Set the limits before anything is received.
     #[must_use]
     pub fn with_limits(self, limits: XmlLimits) -> Client {
         Client { splitter: Splitter::new(limits), limits, ..self }
@@ -157,7 +157,8 @@ impl Client {
         }
     }
 
-    /// Queues a push. Returns the push's number. The answer to the push has the same number.
+    /// Queues a push. Returns the push's number. The pump's acceptance or refusal of the push has
+    /// the same number.
     pub fn push(&mut self, push: &Push) -> u64 {
         let mut text = String::new();
         push.write(&mut text);
@@ -188,12 +189,12 @@ impl Client {
         }
     }
 
-    /// Pushes, and waits for the first message that the push causes. If the push has an
-    /// [id](Push::with_id), the client looks for the message in the thread. So a push that was sent
-    /// before gets its answer, too.
+    /// Pushes, and waits for the first message to this client that the push causes. If the push has
+    /// an [id](Push::with_id), the client looks for the message in the thread. So this also works
+    /// for a push that was sent before.
     ///
     /// # Errors
-    /// As [`tell`](Client::tell). Also if the connection ended before an answer came.
+    /// As [`tell`](Client::tell). Also if the connection ended before such a message came.
     pub async fn ask(&mut self, push: &Push) -> Result<Message, Error> {
         let accepted = self.tell(push).await?;
         if push.id().is_some() {
@@ -216,7 +217,7 @@ impl Client {
     }
 
     /// Follows the thread of an accepted push to find the first answer. If the same push was sent
-    /// before, its answer is in the thread already, and the pump doesn't send it again.
+    /// before, its answer may be in the thread already. The pump doesn't send such an answer again.
     async fn find(&mut self, accepted: &Accepted) -> Result<Message, Error> {
         let identity = self.identity.clone();
         let mut follow = self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
@@ -239,7 +240,7 @@ impl Client {
         }
     }
 
-    /// Follows a thread from the entry after number `after` on, and waits until the pump has
+    /// Follows a thread, beginning with the entry after number `after`. Waits until the pump has
     /// agreed.
     ///
     /// # Errors
@@ -275,8 +276,8 @@ impl Client {
     }
 
     /// Keeps a message that came while the client waited for the answer to request `number`.
-    /// Returns an error instead if the message refuses that request, or says why the connection
-    /// ends.
+    /// Returns an error instead if the message refuses that request, or if it says why the
+    /// connection ends.
     fn keep(&mut self, incoming: Incoming, number: u64) -> Result<(), Error> {
         match incoming {
             Incoming::Refused { push: Some(push), huh } if push == number => {
@@ -307,7 +308,8 @@ impl Client {
     /// Sends everything that is queued.
     ///
     /// # Errors
-    /// If the connection breaks.
+    /// If the connection can't be read. A failed write isn't an error here: the pump may have sent
+    /// the reason, and [`recv`](Client::recv) returns it.
     pub async fn flush(&mut self) -> Result<(), Error> {
         while self.written < self.out.len() {
             poll_fn(|context| self.poll(context)).await?;
@@ -326,7 +328,7 @@ impl Client {
         Ok(())
     }
 
-    /// How many pushes and requests to follow have no answer yet.
+    /// How many pushes and other requests the pump has neither accepted nor refused yet.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.pushed - self.answered
@@ -356,8 +358,8 @@ impl Client {
         at.and_then(|at| self.found.remove(at)).is_some()
     }
 
-    /// Sorts a message by its kind, and gives an answer the number of its push. Answers come in the
-    /// order of the pushes.
+    /// Sorts a message by its kind. A direct answer gets the number of its request, because direct
+    /// answers come in the order of the requests.
     fn number(&mut self, message: Message) -> Result<Incoming, Error> {
         if message.entry.is_none() && message.is_sent() {
             self.identity = message.to.clone().or(self.identity.take());

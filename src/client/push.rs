@@ -33,8 +33,8 @@ impl Push {
         xml::read(payload, Profile::Document, &XmlLimits::INSIDE).map(Push::element)
     }
 
-    /// Sets the listener that gets the push. Without this, the push goes to the owners of the
-    /// payload's name.
+    /// Sets the listener that gets the push. Without this, the push goes to the listeners that own
+    /// the payload.
     #[must_use]
     pub fn to(mut self, listener: &str) -> Push {
         self.0.to = Some(listener.into());
@@ -48,7 +48,7 @@ impl Push {
         self
     }
 
-    /// Sends the push into a new fork of the entry's thread, which continues after this entry.
+    /// Sends the push into a new fork of the entry's thread. The fork continues after this entry.
     #[must_use]
     pub fn fork_at(mut self, entry: &EntryId) -> Push {
         self.0.thread = Some(entry.to_string());

@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client that survives lost connections.
 ///
-/// Every push has an id, so that a repeated push is recorded once. The pump sends answers only over
-/// the connection that sent the push, so they are lost if that connection breaks. A program that
-/// needs all answers follows the thread. It misses none of the thread's entries, and gets none
-/// twice.
+/// Every push has an id, so that a repeated push is recorded once. The pump sends the messages that
+/// a push causes only over the connection that sent the push. These messages are lost if that
+/// connection breaks. A program that needs all messages follows the thread. Then it misses none of
+/// the thread's entries, and gets none twice.
 ///
 /// ```no_run
 /// use pumphouse::client::{Incoming, Push, Resuming};
@@ -45,9 +45,10 @@ pub struct Resuming {
     token: Option<String>,
     patience: Duration,
     client: Option<Client>,
-    /// The pushes without an answer, with their numbers, in their order.
+    /// The pushes that the pump has neither accepted nor refused yet, with their numbers, in their
+    /// order.
     unanswered: VecDeque<(u64, Push)>,
-    /// The requests of the current connection that have no answer yet, in order.
+    /// The requests of the current connection that have no direct answer yet, in order.
     pending: VecDeque<PendingRequest>,
     follows: BTreeMap<ThreadId, Position>,
     waiting: VecDeque<Incoming>,
@@ -74,8 +75,8 @@ struct Position {
 }
 
 impl Resuming {
-    /// A client of the pump at an address. The client connects once it has to wait for the pump,
-    /// mostly in the first [`recv`](Resuming::recv).
+    /// Makes a client of the pump at an address. The client connects only when it first has to wait
+    /// for the pump, mostly in the first [`recv`](Resuming::recv).
     #[must_use]
     pub fn new(address: Address) -> Resuming {
         Resuming {
@@ -104,8 +105,9 @@ impl Resuming {
         Resuming { patience, ..self }
     }
 
-    /// Queues a push, and returns the number that its answer will have. A push without an id gets a
-    /// new one. If 1,024 pushes have no answer, this function waits until one of them has.
+    /// Queues a push, and returns the number that its acceptance or refusal will have. A push
+    /// without an id gets a new one. If 1,024 pushes are neither accepted nor refused yet, waits
+    /// until one of them is.
     ///
     /// # Errors
     /// If the pump can't be reached.
@@ -126,8 +128,8 @@ impl Resuming {
         Ok(number)
     }
 
-    /// Follows a thread from the entry after number `after` on. Returns the number that the answer
-    /// will have. If the pump refuses, the thread is no longer followed.
+    /// Follows a thread, beginning with the entry after number `after`. Returns the number that the
+    /// pump's direct answer will have. If the pump refuses, the thread is no longer followed.
     ///
     /// # Errors
     /// If the thread's id has characters that XML doesn't allow.
@@ -163,7 +165,7 @@ impl Resuming {
         self.follows.get(thread).map(|it| it.after)
     }
 
-    /// How many pushes have no answer yet.
+    /// How many pushes the pump has neither accepted nor refused yet.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()
@@ -175,8 +177,8 @@ impl Resuming {
         self.connections
     }
 
-    /// Waits for the next answer or message. Each push and each request to follow is answered once,
-    /// with its number. If the connection breaks, the client connects again.
+    /// Waits for the next direct answer or message. Each push and each request to follow gets one
+    /// direct answer, with its number. If the connection breaks, the client connects again.
     ///
     /// # Errors
     /// If the pump can't be reached, or doesn't know the token.
@@ -205,7 +207,7 @@ impl Resuming {
         }
     }
 
-    /// Connects, follows all threads again, and repeats the pushes that have no answer.
+    /// Connects, follows all threads again, and repeats the pushes that have no direct answer.
     async fn connect(&mut self) -> Result<&mut Client, Error> {
         let patience = u64::try_from(self.patience.as_micros()).unwrap_or(u64::MAX);
         let (first, longest) = PAUSE_US;
@@ -248,7 +250,8 @@ impl Resuming {
     /// Decides whether to return a message to the caller. Returns None for:
     ///
     /// - an entry that was returned before;
-    /// - a direct answer in a followed thread, because the same entry also comes by following;
+    /// - an entry of a followed thread that was sent to this client, because the entry also comes
+    ///   by following;
     /// - a refusal after which the client connects again;
     /// - the pump's agreement to follow a thread again after a lost connection.
     fn take(&mut self, incoming: Incoming) -> Option<Incoming> {
@@ -314,7 +317,7 @@ impl Resuming {
         self.answered()
     }
 
-    /// Removes the oldest pending push, which was answered, and returns its number.
+    /// Removes the oldest pending push, which was accepted or refused, and returns its number.
     fn answered(&mut self) -> Option<u64> {
         let Some(PendingRequest::Push(number)) = self.pending.pop_front() else { return None };
         let at = self.unanswered.iter().position(|(it, _)| *it == number);

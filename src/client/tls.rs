@@ -1,4 +1,4 @@
-//! Connects to a pump by TLS.
+//! Connects to a pump over TLS.
 
 use std::io;
 use std::path::Path;

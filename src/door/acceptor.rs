@@ -1,5 +1,5 @@
-//! The common part of doors for TCP and for Unix sockets. It accepts connections, gives each a
-//! place and a task, and ends them when the pump stops.
+//! The common part of doors for TCP and for Unix sockets. It accepts connections and ends them when
+//! the pump stops. Each connection gets a task and one of the door's `connections_max` places.
 
 use std::convert::Infallible;
 use std::io;
@@ -88,7 +88,8 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
         never = reception.look_after_tokens() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
-    // The listener is closed here, so that the system refuses new connections at once.
+    // The listening socket closes here, or once no more connections are being opened. From then
+    // on, the system refuses new connections.
     drop(source);
     // An error means that the pump is gone.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
@@ -106,6 +107,7 @@ struct Connected {
     /// How many connections have a place. Counting the entries of `sessions` would lock all its
     /// shards.
     count: AtomicUsize,
+    /// How many connections are being refused or evicted.
     farewells: AtomicUsize,
 }
 
@@ -144,8 +146,8 @@ struct Reception {
 }
 
 impl Reception {
-    /// While too many bytes wait for all clients, ends connections whose clients read nothing.
-    /// Never returns.
+    /// While more than half of `owed_bytes_max` is used up, cuts connections whose clients read
+    /// nothing. Never returns.
     async fn look_after_slow_readers(&self) -> Infallible {
         let unread = self.pump.unread();
         loop {
@@ -191,9 +193,9 @@ impl Reception {
         }
     }
 
-    /// Serves a connection in a task, or tells its client that too many connections are open. If
-    /// `farewells_max` connections are being refused or evicted already, the connection is closed
-    /// without an answer.
+    /// Serves a connection in a task. If all places are taken, first tries to evict silent
+    /// connections. If that frees no place, tells the client that too many connections are open.
+    /// The client isn't told if `farewells_max` connections are being refused or evicted already.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
         let limits = &self.shared.limits;
         let now_us = self.port.now_us();
@@ -264,8 +266,8 @@ impl<S: Source> Guest<S> {
             }
             _ = stage.wait_for(|it| *it == Stage::Drained) => return,
         };
-        // From here on, only the door keeps the source, so that the door can close its listener
-        // while connections are still served.
+        // The source is dropped before the client is served, so that the door can close its
+        // listening socket while connections are still served.
         drop((source, stage));
         let Opened { stream, who, peer } = match opened {
             Ok(opened) => opened,
@@ -303,7 +305,8 @@ impl<S: Source> Guest<S> {
     }
 }
 
-/// Returns the name of the address's machine in the counts of refusals.
+/// Returns the machine of a peer's socket address. Connections and refusals are counted by machine.
+/// A text that is no socket address, such as `uid 1000`, is returned unchanged.
 fn sender(peer: &str) -> String {
     let address = peer.parse::<SocketAddr>();
     address.map_or_else(|_| peer.to_owned(), |it| machine(it.ip()).to_string())

@@ -1,5 +1,5 @@
-//! The tokens of clients, which prove their identities. They are lines `NAME:TOKEN` or
-//! `NAME:TOKEN:operator` of a file.
+//! Tokens, by which clients prove their identities. A list of tokens has a line `NAME:TOKEN` or
+//! `NAME:TOKEN:operator` for each identity.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,11 +21,11 @@ const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybo
 /// The error if a list was empty and isn't any more.
 const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
-/// The tokens that a door accepts. The memory holds only digests of the tokens, which are computed
-/// with a random key.
+/// The tokens that a door accepts. The memory holds no tokens, only their digests. Each digest is
+/// computed with a random key.
 ///
 /// Clones share the same list, so several doors may use it. When the list is read again, it changes
-/// for all these doors, and connections whose tokens are no longer in the list end.
+/// for all these doors. A connection ends if its token is no longer in the list.
 ///
 /// ```
 /// use pumphouse::door::Tokens;
@@ -84,12 +84,12 @@ impl Tokens {
         Tokens { key, file: None, known: watch::Sender::new(Arc::new(known)) }
     }
 
-    /// Reads the file again, if the tokens came from one. Returns how many there are now, or `None`
-    /// without a file.
+    /// Reads the file again, if the tokens came from one. Returns how many tokens there are now, or
+    /// `None` without a file.
     ///
     /// # Errors
-    /// If the file can't be used, or if `check` refuses one of its identities. In that case the old
-    /// tokens stay in use.
+    /// If the file can't be used, or if `check` refuses one of its identities. Also if the list has
+    /// become empty, or was empty and isn't any more. After an error the old tokens stay in use.
     pub(crate) fn reload(
         &self,
         check: impl Fn(&Identity) -> Result<(), String>,
@@ -192,7 +192,8 @@ fn parsed(text: &str, key: &[u8; 32]) -> Result<Known, Wrong> {
     }
 }
 
-/// Parses the token of a line. `names` maps each name of an earlier line to that line's number.
+/// Parses a line into a token's digest and the token's identity. `names` maps each name of an
+/// earlier line to that line's number.
 fn taken<'a>(
     text: &'a str,
     line: usize,
@@ -313,7 +314,7 @@ pub struct Wrong {
     pub path: Option<PathBuf>,
     /// The number of the line, from 1, if the error is about a line.
     pub line: Option<usize>,
-    /// What is wrong. It doesn't quote a token.
+    /// What is wrong. The text doesn't quote a token.
     pub why: String,
     /// The numbers of further lines, and what is wrong with each.
     pub more: Vec<(usize, String)>,

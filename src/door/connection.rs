@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         if pushed > 0 {
-            // A client that never pauses must not starve its neighbours.
+            // A client that never pauses must not starve other connections.
             tokio::task::yield_now().await;
         }
         pushed == turn
@@ -220,8 +220,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Waits for the next deadline. When a deadline moves to a later time, the timer isn't set
-    /// again: it fires early, and the deadlines are checked in vain. That is cheaper than to set a
-    /// timer for each message.
+    /// again. The timer then fires early, and the check finds that no deadline has passed. That is
+    /// cheaper than setting a timer for each message.
     fn poll_timer(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         let Some(next) = self.session.deadline_us() else {
             *timer = None;

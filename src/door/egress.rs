@@ -117,7 +117,7 @@ impl Messages {
     }
 }
 
-/// Writes text, and calls `escape` only if a character may need it.
+/// Writes text, and calls `escape` only if a character may need escaping.
 pub(super) fn put_text(text: &str, escape: fn(&str, &mut String), out: &mut Vec<u8>) {
     let is_plain = |it: u8| it >= b' ' && !matches!(it, b'&' | b'<' | b'>' | b'"');
     if text.bytes().all(is_plain) {
@@ -129,7 +129,6 @@ pub(super) fn put_text(text: &str, escape: fn(&str, &mut String), out: &mut Vec<
     out.extend_from_slice(escaped.as_bytes());
 }
 
-/// Writes a number.
 pub(super) fn put_number(number: u64, out: &mut Vec<u8>) {
     // Writing into memory doesn't fail.
     let _ = write!(out, "{number}");

@@ -11,7 +11,7 @@ use crate::door::client_tokens;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system doesn't let the door listen at the address.
+    /// The address can't be resolved, or the system doesn't let the door listen there.
     Address(io::Error),
     /// Other machines could reach the door, and clients would need no token.
     Exposed(SocketAddr),

@@ -8,8 +8,8 @@ use std::time::Duration;
 /// most 32. Several are closed, since each search examines all connections.
 const AT_ONCE: usize = 32;
 
-/// The age, in microseconds, before which a connection that hasn't sent a message isn't closed.
-/// This holds however many other connections wait for a place.
+/// How long a new connection may take for its first message before it can be closed, in
+/// microseconds. This holds even if many other connections wait for a place.
 const BEGINS_US: u64 = 500_000;
 
 /// The silence of a connection.

@@ -15,8 +15,7 @@ use crate::wire::{Code, Fault};
 pub(super) struct Follows {
     pump: Pump,
     all: Vec<FollowedThread>,
-    /// Whether the follows are ending. Each ends with the last entry that the log had when this
-    /// field was set.
+    /// Whether the follows are ending. Each one ends once it has sent every entry that the log has.
     ending: bool,
 }
 
@@ -96,7 +95,7 @@ impl Follows {
         });
     }
 
-    /// Lets each follow end at the last entry that the log has now.
+    /// Lets each follow end once it has sent every entry that the log has.
     pub(super) fn come_to_an_end(&mut self) {
         if std::mem::replace(&mut self.ending, true) {
             return;
@@ -107,7 +106,8 @@ impl Follows {
         }
     }
 
-    /// Passes entries to the session as long as it has room. Returns true if it passed any.
+    /// Passes entries to the session as long as the session has room. Returns true if any follow
+    /// had an update or ended.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, session: &mut Session) -> bool {
         // Each call begins with another thread, so that no thread always uses up the session's
         // room.
@@ -174,7 +174,8 @@ fn entries(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fa
     stream::unfold(follow, next).boxed()
 }
 
-/// Returns a stream of the entries that the thread has now. The stream ends after the last of them.
+/// Returns a stream of the thread's recorded entries. The stream ends as soon as the log has no
+/// further entry.
 fn logged(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.logged().await.transpose()?;

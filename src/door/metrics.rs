@@ -115,8 +115,8 @@ impl Metrics {
         Err(Error::Address(last))
     }
 
-    /// Also shows the requests to these models: the load of models that have limits, and what
-    /// routers asked of their models.
+    /// Also shows metrics of these models: the load of models that have limits, and how often each
+    /// model of a router answered or failed.
     #[must_use]
     pub fn models(self, models: Models) -> Metrics {
         Metrics { models, ..self }

@@ -2,8 +2,9 @@
 //! door shows metrics over HTTP.
 //!
 //! A session is a connection's state machine without a socket. Bytes from the client go in. Pushes,
-//! which are payloads from outside, and bytes for the client come out. A session knows no listeners
-//! and no log. The pump's events tell the session how each push goes.
+//! which are payloads from outside, come out. So do requests to follow threads, and bytes for the
+//! client. A session knows no listeners and no log. The pump's events tell the session how each
+//! push goes.
 
 mod connection;
 mod egress;

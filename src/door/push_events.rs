@@ -11,8 +11,9 @@ use futures_util::task::AtomicWaker;
 use crate::door::eviction::Silence;
 use crate::engine::{PushEvent, PushObserver};
 
-/// The events and orders for one connection. The number of events is bounded by the number of the
-/// connection's pushes, and by the number of payloads that handlers may emit for them.
+/// The events and orders for one connection. The queue of events has no bound of its own. Its
+/// length depends on the number of the connection's pushes, and on the number of payloads that
+/// handlers emit for them.
 pub(super) struct Mailbox {
     /// The client's machine, or at a Unix socket the client's user.
     pub(super) machine: Arc<str>,

@@ -83,11 +83,12 @@ impl Part {
 
     /// Whether the connection may take one more push.
     ///
-    /// A connection has bounds of its own. Besides, it may not have more pushes than the door still
-    /// has room for. So a single connection gets half of the door's room, each of `n` connections
-    /// gets about 1/(n+1) of it, and a new connection always finds some room. A connection without
-    /// an unanswered push may always take one: only an answer makes a connection look for room
-    /// again.
+    /// A connection has bounds of its own. It also can't have more pushes than the door still has
+    /// room for. So a single connection gets half of the door's room, each of `n` connections
+    /// gets about 1/(n+1) of it, and a new connection always finds some room.
+    ///
+    /// A connection without an unanswered push may always take one. It might otherwise wait
+    /// forever, since only an answer to one of its pushes makes a connection look for room again.
     pub(super) fn has_room(&self, limits: &Limits) -> bool {
         let pushes = self.share.pushes.load(Ordering::Relaxed);
         let bytes = self.share.bytes.load(Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! A session: a connection's state without its socket. Bytes from the client become pushes, and the
-//! pump's events about pushes become bytes for the client. The caller passes the time.
+//! pump's events about pushes become bytes for the client. A session has no clock: its caller says
+//! what time it is.
 
 mod deadlines;
 mod authentication;
@@ -43,7 +44,7 @@ pub(super) struct DoorShared {
     pub(super) unread: Arc<UnreadBytes>,
 }
 
-/// A request of a session to its connection, which passes it to the pump.
+/// An instruction from a session to its connection.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Push this message. The number identifies the push within the session.
@@ -52,7 +53,7 @@ pub(super) enum Step {
     Follow(u64, Follow),
     /// Stop following a thread, as the request with this number.
     Unfollow(u64, Unfollow),
-    /// Count a refusal, then pass it to the session as the answer with this number.
+    /// Count a refusal. Then pass it to the session, as the answer to the request with this number.
     Refused(u64, Fault),
 }
 
@@ -73,22 +74,23 @@ pub(super) struct Session {
     /// Whether the session ends to make room for a new connection.
     made_room: bool,
     pub(super) egress: Egress,
-    /// The first push without an answer, and all pushes after it.
+    /// The first request without an answer, and all requests after it.
     window: VecDeque<Slot>,
-    /// The number and the bytes of the pushes in the window, which the door's [`Share`] counts,
+    /// The number and the bytes of the requests in the window. The door's [`Share`] counts them,
     /// too.
     part: Part,
     /// The session's unread bytes and its permit for a large message.
     room: Room,
-    /// The number of the first push in the window.
+    /// The number of the first request in the window.
     first: u64,
     /// The number of bytes of all `replies` in the window.
     held_bytes: usize,
-    /// When something last happened, if the session has memory that it could free.
+    /// When the session was last active, if it has memory that it could free.
     busy_us: Option<u64>,
-    /// Whether something happened since the deadlines were last checked.
+    /// Whether the session was active since the deadlines were last checked. It is active when it
+    /// takes bytes, an event of a push, or an entry of a followed thread.
     moved: bool,
-    /// When something last happened.
+    /// When the session was last active.
     moved_us: u64,
     /// The number of accepted pushes that aren't settled.
     unsettled: u64,
@@ -140,8 +142,8 @@ enum Answer {
 }
 
 impl Session {
-    /// A session of a client with the identity `who`. If it is `None`, the client must authenticate
-    /// first.
+    /// A session of a client with the identity `who`. If `who` is `None`, the client must
+    /// authenticate first.
     pub(super) fn new(shared: Arc<DoorShared>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
@@ -219,8 +221,9 @@ impl Session {
         }
     }
 
-    /// Returns the next step. Returns `None` if more bytes must arrive or be sent first, or if
-    /// there is no room for another push.
+    /// Returns the next step. Returns `None` while the session waits for bytes from the client, for
+    /// bytes to be sent, or for answers to pushes. Also returns `None` once no further message is
+    /// taken.
     pub(super) fn next(&mut self) -> Option<Step> {
         while self.input != Input::Done && self.has_room() {
             let frame = match self.splitter.next() {
@@ -323,7 +326,7 @@ impl Session {
                 }
                 None => self.tell(&entry),
             },
-            // No answer is sent here: the next push is refused, with the reason.
+            // The push has its answer already. The client's next push is refused, with the reason.
             PushEvent::Lost(_) => {}
             PushEvent::Settled => self.unsettled = self.unsettled.saturating_sub(1),
         }
@@ -360,7 +363,7 @@ impl Session {
     }
 
     /// Notes an answer. Sends all answers that don't have to wait for the answer to an earlier
-    /// push.
+    /// request.
     fn answer(&mut self, number: u64, answer: Answer) {
         let Some(slot) = self.slot(number) else { return };
         slot.answer = Some(answer);
@@ -381,7 +384,8 @@ impl Session {
     }
 
     /// Whether more bytes may be queued for the client. They may if no bytes wait for this client.
-    /// They also may if few enough bytes wait for it, and few enough for all clients together.
+    /// They also may if fewer than `outbound_bytes_high` bytes wait for it, and no more than half
+    /// of `owed_bytes_max` is used up.
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
@@ -404,8 +408,8 @@ impl Session {
     }
 
     /// Whether to read from the client. A session reads only after it has taken all messages that
-    /// have arrived. Otherwise, it would buffer more and more bytes, since other connections can
-    /// make room at any time.
+    /// have arrived. Without this rule, it would read more each time another connection frees some
+    /// of the door's room, and would buffer more and more bytes.
     pub(super) fn wants_bytes(&self) -> bool {
         self.could_read() && !self.lacks_place()
     }

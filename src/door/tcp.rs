@@ -184,7 +184,8 @@ impl Source for Listening {
     }
 }
 
-/// Whether a client doesn't speak TLS, as its first byte shows.
+/// Waits for a client's first byte. Returns true if that byte shows that the client doesn't speak
+/// TLS.
 async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [TLS_HANDSHAKE];
     stream.peek(&mut first).await?;

@@ -252,7 +252,7 @@ fn a_large_message_arrives_only_with_a_place() {
     assert!(!other.poll_place(context), "until it is answered");
     one.hear(0, accepted(1, None));
     assert!(other.poll_place(context) && other.wants_bytes());
-    // A few bytes at a time are no progress, and the other session waits for the permit.
+    // A few bytes at a time are no progress, and `one` waits for the permit.
     one.feed(&text.as_bytes()[..70_000]);
     assert!(pushes(&mut one).is_empty());
     assert_eq!(other.tick(900_000).map(|it| it.code), None);

@@ -29,8 +29,8 @@ struct Guess {
 }
 
 impl Guesses {
-    /// How long a machine still has to wait before its next token is checked. `None` if it needn't
-    /// wait.
+    /// How long a machine still has to wait before its next token is checked. `None` if the next
+    /// token is checked at once.
     pub(super) fn wait(&self, from: IpAddr, now_us: u64) -> Option<Duration> {
         let guess = *self.all().get(&machine(from))?;
         let over = guess.wrong.checked_sub(DELAYED_FROM)?;
@@ -68,7 +68,8 @@ impl Guesses {
     }
 }
 
-/// The addresses that count as one machine: an address, or in IPv6 a network of 64 bits.
+/// Returns the machine of an address: the IPv4 address itself, or the first 64 bits of an IPv6
+/// address.
 pub(super) fn machine(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(it) => IpAddr::V4(it),

@@ -1,4 +1,4 @@
-//! Compares a manifest's tree with the table of its keys, and finds every mistake.
+//! Checks a manifest's tree of values against the table of keys.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ fn named(entries: &[Pair], path: &str, of: &Kind, example: &str, wrong: &mut Vec
     }
 }
 
-/// Checks a map whose keys depend on the word under its key `by`. If no map fits that word and
+/// Checks a map whose keys depend on the word under its key `by`. If `maps` lacks that word and
 /// there is no `other`, only the word is checked.
 fn used(
     node: &Node,

@@ -1,4 +1,4 @@
-//! Reads YAML files other than manifests, with the same checks and a place for each mistake.
+//! Reads YAML files other than manifests. Each mistake has a place, as in a manifest.
 
 use std::path::Path;
 
@@ -21,8 +21,9 @@ impl Document {
     /// Reads a file that isn't a manifest into a type that the caller chooses.
     ///
     /// # Errors
-    /// All unset variables, repeated keys and unknown keys. Of the values that the type refuses,
-    /// only the first is reported.
+    /// If the file isn't YAML, only this mistake. Otherwise all unset variables and repeated keys,
+    /// the unknown keys, and the first value that the type refuses. Reading into the type stops at
+    /// this value, so unknown keys after it aren't reported.
     pub(crate) fn read<T: DeserializeOwned>(
         file: &Path,
         bytes: &[u8],

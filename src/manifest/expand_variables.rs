@@ -1,5 +1,5 @@
-//! Replaces `${VAR}` and `${VAR:-default}` in values by variables' values, once, when the manifest
-//! is read.
+//! Replaces `${VAR}` and `${VAR:-default}` in the values of a file by the values of variables, when
+//! the file is read.
 //!
 //! The value of a variable isn't scanned again. `$${` stands for `${`.
 
@@ -12,12 +12,13 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The keys of lists of feeds. In feeds, `${metadata.field}` refers to the metadata of an agent.
 const FEEDS: [&str; 3] = ["context_feeds", "feeds", "feeds-defaults"];
 
-/// Fills in the variables of every value. Values that can't be filled in are added to `wrong`.
+/// Fills in the variables of every value. Adds a mistake to `wrong` for each value that can't be
+/// filled in.
 pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
     expand_in(node, (environment, false), wrong);
 }
 
-/// Fills in the variables of every value. The flag says whether these are the values of feeds.
+/// Fills in the variables of every value. The flag in `by` says whether the values belong to feeds.
 fn expand_in(node: &mut Node, by: (Environment<'_>, bool), wrong: &mut Vec<Mistake>) {
     let (environment, is_feed) = by;
     match &mut node.value {

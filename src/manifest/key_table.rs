@@ -17,7 +17,7 @@ use crate::limits::{Allowance, Amount, Bound, Limits};
 pub(super) enum Kind {
     /// A text that isn't empty.
     Text,
-    /// A listener's or an identity's name.
+    /// A name of letters, digits, `-`, `_` and `.`.
     Name,
     /// The path of a file or folder, which starts at the manifest's folder.
     Path,
@@ -51,7 +51,7 @@ pub(super) enum Kind {
     /// each word; the word `*.yaml` stands for all words that end in `.yaml`. The map `other` is
     /// for any other word.
     Use { by: &'static str, maps: Vec<(&'static str, Map)>, other: Option<Map> },
-    /// A map of any keys, which the reader of the value checks itself.
+    /// A map with any keys. The code that reads the value checks the keys.
     Settings,
     /// Any value.
     Any,
@@ -76,7 +76,7 @@ pub(super) struct Key {
     pub(super) example: String,
 }
 
-/// The whole manifest.
+/// The keys of the whole manifest.
 pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
     let keys = vec![
         key("name", Kind::Name, NAME, "name: adder"),
@@ -117,7 +117,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
 /// The word under `use` that makes a listener an agent.
 pub(super) const AGENT: &str = "agent";
 
-/// The least time of heartbeats and timeouts.
+/// The minimum of the keys `heartbeat` and `timeout`.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const NAME: &str = "What this pump is called; with a name it keeps its life in a thread, organism.";
@@ -250,7 +250,8 @@ pub(super) fn sinks() -> Kind {
 /// An example of the sinks of a provider file.
 pub(super) const SINKS_EXAMPLE: &str = sink::EXAMPLE;
 
-/// A listener: an agent, whose keys are known here, or any other kind.
+/// A listener: an agent, or a listener of another kind. The keys under `settings` of the other
+/// kinds aren't in this table.
 fn listener() -> Kind {
     let settings = "What this kind of listener wants to know.";
     let mut keys = common("use: calculate");

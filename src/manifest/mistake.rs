@@ -30,8 +30,8 @@ pub struct Mistake {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Place {
-    /// The number of the file: 0 is the manifest, or another file that is read alone; 1 is the
-    /// manifest's first further file.
+    /// The number of the file: 0 is the manifest, or another file that is read alone. The further
+    /// files of a manifest, which are its pod files and its included files, count from 1.
     pub(super) file: usize,
     /// The number of the line, from 1.
     pub line: usize,
@@ -96,8 +96,9 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All mistakes of one file, in the order of its lines, and then those of its further files. The
-/// file is a manifest, or a file that is read in the same way, such as a provider file.
+/// All mistakes of a manifest, or of a file that is read in the same way, such as a provider file.
+/// Those of the manifest come first, then those of its pod files and included files. The mistakes
+/// of a file are in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,
@@ -113,7 +114,7 @@ impl Mistakes {
         Mistakes { file: file.to_owned(), files: Vec::new(), all }
     }
 
-    /// Sets the manifest's further files. Some of these mistakes are in them.
+    /// Sets the paths of the manifest's further files. The place of a mistake has a file's number.
     pub(super) fn with_files(self, files: Vec<String>) -> Mistakes {
         Mistakes { files, ..self }
     }
@@ -124,7 +125,7 @@ impl Mistakes {
         &self.file
     }
 
-    /// The path of the file with the mistake: the manifest, or a further file of it.
+    /// The path of the file with the mistake: the manifest, or one of its further files.
     #[must_use]
     pub fn file_of(&self, mistake: &Mistake) -> &str {
         let further = mistake.place.file.checked_sub(1).and_then(|it| self.files.get(it));
@@ -166,7 +167,7 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Shortens a word to at most [`ECHO_MAX`] characters and an ellipsis.
+/// Shortens a longer word to [`ECHO_MAX`] characters and an ellipsis.
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

@@ -1,4 +1,4 @@
-//! Manifests: a pump described by a YAML file, whose keys stand for calls of the builder.
+//! Manifests: YAML files that describe a pump. Most keys stand for calls of the builder.
 //!
 //! ```yaml
 //! name: sums
@@ -15,7 +15,7 @@
 //!   handlers_max: 40
 //! ```
 //!
-//! A manifest can't do anything that a caller in Rust couldn't. `docs/manifest.md` has every key.
+//! A program in Rust can do all that a manifest can. `docs/manifest.md` has every key.
 
 mod amount;
 mod check;
@@ -73,8 +73,8 @@ pub struct Manifest {
     pub tokens: Option<Tokens>,
     /// The doors of the pump. None without the key `doors`.
     pub doors: Option<Vec<Door>>,
-    /// The listeners of the pump. None without any of the keys `listeners`, `services`, `pods` and
-    /// `include`.
+    /// The listeners that the manifest declares. None if the keys `listeners`, `services`, `pods`
+    /// and `include` are all absent.
     pub listeners: Option<Vec<Listener>>,
     /// The payloads that the manifest's JSON Schemas describe.
     pub schemas: Vec<Schema>,
@@ -84,7 +84,7 @@ pub struct Manifest {
     pub otel: Option<Otel>,
     /// The sinks, which get copies of entries and live payloads.
     pub sinks: Vec<Sink>,
-    /// The source that tells triggers of entries and times.
+    /// The source that reports entries and times to the listener `trigger`.
     pub trigger_source: TriggerSource,
     /// Sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
@@ -102,7 +102,7 @@ pub struct Manifest {
     /// The time between two heartbeats. Only a pump with a name writes them. None without the key
     /// `heartbeat`.
     pub heartbeat: Option<Duration>,
-    /// The places of the listeners in the manifest and its further files.
+    /// The places of the listeners in the manifest, its pod files and its included files.
     pub places: Places,
     /// The files of the manifest's agents.
     pub(crate) context: Context,
@@ -160,9 +160,9 @@ pub struct UsedProvider {
     pub model: String,
     /// The file.
     pub file: PathBuf,
-    /// The sinks of the provider's own events: `stream.sinks` of the file. If several models use
-    /// one file, only the first model has the sinks, and the sinks get the events of all these
-    /// models.
+    /// The sinks that get the events of the provider's streams: `stream.sinks` of the file. If
+    /// several models use one file, only the first model has the sinks here, and the sinks get the
+    /// events of all these models.
     pub sinks: Vec<Sink>,
     /// The file's sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
@@ -185,7 +185,8 @@ pub struct Otel {
 }
 
 impl Otel {
-    /// Sends metrics and spans to a collector, without further headers and without content.
+    /// Settings that send metrics and spans to a collector, without further headers and without
+    /// content.
     #[must_use]
     pub fn at(endpoint: &str) -> Otel {
         let (endpoint, headers) = (endpoint.to_owned(), Vec::new());
@@ -199,7 +200,7 @@ impl Otel {
     }
 }
 
-/// The places of a manifest's listeners.
+/// The places of a manifest's listeners, and of its workflows' triggers.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,

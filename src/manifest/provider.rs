@@ -1,4 +1,5 @@
-//! Reads provider files, with the same checks as a manifest and a place for each mistake.
+//! Reads provider files, which describe how a provider of models is asked. Each mistake has a
+//! place, as in a manifest.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,14 +22,15 @@ const SINKS: &str = "stream.sinks";
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) provider: Provider,
-    /// The sinks of the provider's own events.
+    /// The sinks that get the events of the provider's streams.
     pub(crate) sinks: Vec<Sink>,
     /// The sinks of the type `return`, which the program that embeds the pump reads.
     pub(crate) returns: Vec<Return>,
-    /// The provider's events, for these sinks.
+    /// Queues the events of the provider's streams for these sinks.
     pub(crate) events: ProviderEvents,
-    /// A warning for each path of the file that finds nothing in the sample stream of the file's
-    /// wire. None if every path finds something.
+    /// A warning for each JSONPath of the file that matches nothing in a sample stream. The sample
+    /// is the built-in one of the file's wire, the protocol of requests and replies. None without
+    /// warnings.
     pub(crate) warnings: Option<Mistakes>,
 }
 
@@ -86,7 +88,8 @@ fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Desc
     }
 }
 
-/// Returns a warning for each path that finds nothing in the sample stream of the provider's wire.
+/// Returns a warning for each JSONPath that matches nothing in the sample stream of the provider's
+/// wire.
 fn unmatched(provider: &Provider, document: &Document) -> Option<Mistakes> {
     let wire = provider.wire()?;
     let all = provider.unmatched().into_iter().map(|it| {

@@ -1,5 +1,5 @@
-//! Turns a checked tree into a [`Manifest`]. Finds the mistakes that show only when several values
-//! are compared.
+//! Turns a tree of values into a [`Manifest`]. Finds the mistakes that the table of keys can't
+//! show, such as names that nothing has, and files that can't be read.
 
 mod agent;
 mod doors;
@@ -62,7 +62,7 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// All mistakes of the manifest.
+    /// All mistakes of the manifest, and of the files that it names.
     pub fn read(
         file: &Path,
         bytes: &[u8],
@@ -156,13 +156,13 @@ struct Reader<'a> {
     builder: &'a Builder,
     /// The models that listeners may name: the program's, and the manifest's own.
     models: Models,
-    /// The names of the manifest's models, with or without mistakes.
+    /// The names of all models under `models`, including models with mistakes.
     named: Vec<String>,
     /// The table of prices that the manifest names.
     prices: Option<Prices>,
     /// The payloads that the manifest declares.
     schemas: Vec<Schema>,
-    /// The events of providers' streams, which the manifest's models add.
+    /// Queues the events of providers' streams for sinks with the key `raw`.
     events: ProviderEvents,
     /// The feeds that the manifest declares outside its agents.
     common_feeds: feeds::CommonFeeds,
@@ -178,7 +178,7 @@ struct Reader<'a> {
     context: PathBuf,
     /// Maps the name of an agent to its feeds from services.
     agent_feeds: RefCell<feeds::AgentFeeds>,
-    /// The feeds of agents that are set from outside.
+    /// The agents' set feeds, whose content operators or listed senders set.
     settable: RefCell<SettableFeeds>,
     /// The provider files of the models.
     providers: RefCell<Vec<UsedProvider>>,
@@ -382,8 +382,9 @@ impl Reader<'_> {
         made.into_iter().map(|(.., it)| it).chain(values).collect()
     }
 
-    /// Adds the names of listeners with mistakes to `names`, since they count as known, too.
-    /// Returns the names that advice may suggest: those that wouldn't be refused.
+    /// Adds the names of all `items` to `names`, because a listener with mistakes counts as known,
+    /// too. Returns the names that advice may suggest. Forbidden names are left out, and
+    /// listeners whose kind is neither known nor similar to a known kind.
     fn known_names<'b>(
         &'b self,
         items: &'b [(String, &'b Node)],
@@ -403,8 +404,7 @@ impl Reader<'_> {
         known
     }
 
-    /// The listener that keeps the contents of feeds that are set from outside. None if there are
-    /// no such feeds.
+    /// The listener that keeps the contents of set feeds. None if no agent has such a feed.
     fn feed_values(&self) -> Option<Listener> {
         let settable = self.settable.take();
         (!settable.is_empty()).then(|| feed_values::feed_values(settable))
@@ -521,7 +521,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Whether the manifest has a model of this name, with or without mistakes.
+    /// Whether the manifest has a model of this name. A model with mistakes counts, too.
     pub(super) fn is_named(&self, model: &str) -> bool {
         self.named.iter().any(|it| it == model)
     }

@@ -1,5 +1,5 @@
-//! Reads settings by serde into a type that a listener's author wrote, and gives every mistake its
-//! place.
+//! Reads settings with serde into a type that a listener's author wrote, and gives every mistake
+//! its place.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,7 +23,7 @@ pub(super) struct Findings {
     folder: PathBuf,
     /// The payloads that the manifest declares: a local name and a JSON Schema each.
     payloads: Vec<(String, String)>,
-    /// All keys that no field reads.
+    /// A mistake for each key that no field reads.
     unknown: RefCell<Vec<Mistake>>,
     /// The error at which serde stopped reading.
     end: RefCell<Option<Mistake>>,
@@ -60,7 +60,7 @@ impl Findings {
     }
 }
 
-/// A value of the settings that is to be read.
+/// A deserializer of one value of the settings.
 #[derive(Clone)]
 pub(super) struct At<'a> {
     pub(super) node: &'a Node,
@@ -71,7 +71,7 @@ pub(super) struct At<'a> {
 /// An error of serde.
 #[derive(Clone, Debug)]
 pub(super) enum Wrong {
-    /// A message of the type that is read.
+    /// Any other error, with its message.
     Said(String),
     /// The value is of another kind than the type expects.
     Other { expected: String },
@@ -122,8 +122,8 @@ impl de::Error for Wrong {
         Wrong::Said(text.to_string())
     }
 
-    // The error leaves the value out: serde would repeat the value with its variables filled in,
-    // which may be secrets. [`Node::said`] repeats the value as the manifest has it.
+    // The error leaves the value out, because a filled-in variable may be a secret. [`Node::said`]
+    // shows the value as the manifest has it.
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Wrong {
         Wrong::Other { expected: plainly(expected) }
     }
@@ -219,8 +219,9 @@ impl<'a> At<'a> {
         Keys { at: self.clone(), entries: entries.into_iter(), value: None }
     }
 
-    /// Returns the keys with values that are among `fields`, each once. Adds a mistake for each
-    /// other key.
+    /// Returns the entries whose keys are among `fields`, and adds a mistake for each unknown key.
+    /// Entries without a value are left out, and of a repeated key the first entry counts. Returns
+    /// None if the value isn't a map.
     fn known(&self, fields: &[&'static str]) -> Option<Vec<&'a Pair>> {
         let Value::Map(entries) = &self.node.value else { return None };
         let mut known: Vec<&Pair> = Vec::new();
@@ -401,7 +402,8 @@ impl<'de> MapAccess<'de> for Keys<'_> {
     }
 }
 
-/// A key, or the name of a variant. Its errors are kept here, before other code wraps them.
+/// A key, or the name of a variant. Errors about the word are kept at once, before outer code can
+/// wrap them.
 struct Word<'a> {
     at: &'a At<'a>,
     text: &'a str,

@@ -82,9 +82,9 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// If the file isn't YAML, or if no door of the wanted kind is there. Also if the address of
-    /// the first such door isn't a text, isn't written as `doors` has it, or has a variable that
-    /// isn't set.
+    /// If the file isn't YAML, or if there is no such door. Also if the address of this door, or of
+    /// a TCP door before it, isn't a text or has a variable that isn't set. A TCP address must be
+    /// HOST:PORT, too.
     pub fn address_of(
         file: &Path,
         bytes: &[u8],
@@ -121,7 +121,7 @@ impl Manifest {
 /// A manifest's values, unchecked.
 struct Peek {
     root: Node,
-    /// A mistake for each value with a variable that isn't set.
+    /// A mistake for each value whose variables can't be filled in.
     unset: Vec<Mistake>,
 }
 

@@ -40,8 +40,8 @@ pub(super) struct Pair {
 /// A value that is neither a list nor a map.
 #[derive(Clone, Debug)]
 pub(super) struct Scalar {
-    /// The text as the manifest has it, with the names of variables and not their values. Errors
-    /// repeat this text, never the filled one.
+    /// The text as the manifest has it, with the names of variables and not their values.
+    /// [`Node::said`] shows this text, because the values may be secrets.
     pub(super) source: String,
     /// The text with its variables filled in.
     pub(super) text: String,
@@ -191,7 +191,7 @@ fn disliked(error: &serde_yaml::Error) -> Mistake {
     Mistake::new(place.unwrap_or(Place::new(1, 1)), format!("this is no YAML: {text}"))
 }
 
-/// Reads the places of values from the events of saphyr-parser.
+/// Builds the tree of values and their places from the events of saphyr-parser.
 struct Reader<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,

@@ -48,7 +48,7 @@ impl std::error::Error for NoCollector {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unsent {
-    /// The collector is away, busy, or wrongly set up, so it may take the same batch later.
+    /// The collector is away, busy, or wrongly set up. It may take the same batch later.
     Away(String),
     /// The batch is too large.
     TooLarge,

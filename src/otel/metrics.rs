@@ -109,8 +109,8 @@ impl Metrics {
         self.series.iter().all(BTreeMap::is_empty)
     }
 
-    /// Adds the span of a request to a model, and returns whether the span was added. Other spans
-    /// aren't added. Nor are turns without an end in the log, because their duration is unknown.
+    /// Adds a span if it is that of a request to a model. Returns whether the span was added. A
+    /// turn without an end in the log isn't added, because its duration is unknown.
     pub fn add(&mut self, span: &Span) -> bool {
         let is_chat = span.attribute(names::OPERATION_NAME) == Some(&Value::from("chat"));
         let error = span.failure.as_ref().map(|it| it.kind.as_str());

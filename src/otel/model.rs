@@ -6,8 +6,8 @@ use crate::model::Stop;
 use crate::otel::names;
 use crate::otel::span::Attribute;
 
-/// Maps a provider's host to its `gen_ai.provider.name` in OpenTelemetry's semantic conventions. An
-/// entry also matches the subdomains of its host.
+/// Maps a provider's host to the provider's `gen_ai.provider.name` in OpenTelemetry's semantic
+/// conventions. A host in this table also stands for its subdomains.
 const PROVIDERS: &[(&str, &str)] = &[
     ("api.openai.com", "openai"),
     ("openai.azure.com", "azure.ai.openai"),
@@ -25,8 +25,8 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
 ];
 
-/// The name of a model in the record of a turn (`cognition_in`). With a server it is `small at
-/// http://127.0.0.1:8080/v1`; otherwise it is any text.
+/// The name of a model in the record of a turn (`cognition_in`). For a model on a server, the text
+/// looks like `small at http://127.0.0.1:8080/v1`. For any other model, the text has no fixed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelName {
     /// The name by which the server knows the model. Without a URL, the whole text.

@@ -77,7 +77,8 @@ impl Projection {
         Ok(ended)
     }
 
-    /// Makes room in a full cache: drops the half of its threads whose last entries are the oldest.
+    /// Makes room in a full cache: drops about half of its threads. Threads whose last entries are
+    /// older are dropped first.
     fn make_room(&mut self) {
         if self.threads.len() < THREADS_MAX {
             return;
@@ -119,7 +120,7 @@ impl Projection {
         let Some(opening) = self.log.opening(&record).await? else {
             return Ok((parent.clone(), None));
         };
-        // A cached parent can't be used if it has already taken entries behind the opening.
+        // A cached parent can't be used if it has already taken the opening or later entries.
         let kept = self.threads.get(parent).filter(|it| it.position < opening.position);
         let read = match kept {
             Some(_) => None,

@@ -10,8 +10,8 @@ use crate::otel::names::Named;
 pub struct TraceId([u8; 16]);
 
 impl TraceId {
-    /// Returns the id that this trace has for spans with content. Spans without content have
-    /// another id, so the two never mix.
+    /// Returns the id that this trace has for spans with content. Spans without content are in
+    /// another trace, so the two kinds never mix.
     #[must_use]
     pub fn with_content(&self) -> TraceId {
         TraceId(prefix(&format!("{self} content")))
@@ -36,7 +36,7 @@ pub struct SpanId([u8; 8]);
 
 impl SpanId {
     /// Returns the id that this span has with content. Without content the span has another id, so
-    /// the two never mix.
+    /// no id is ever sent with two contents.
     #[must_use]
     pub fn with_content(&self) -> SpanId {
         SpanId(prefix(&format!("{self} content")))

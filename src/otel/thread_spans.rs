@@ -30,7 +30,7 @@ pub(super) struct TracedThread {
     pub(super) thread: ThreadId,
     /// The root of the thread's tree.
     pub(super) root: ThreadId,
-    /// The span above the thread, if there is one.
+    /// The span in which the thread was opened, if there is one.
     pub(super) above: Option<SpanId>,
     /// Whether spans have content.
     pub(super) content: bool,
@@ -47,8 +47,8 @@ pub(super) struct ThreadSpans {
     turns: BTreeMap<String, OpenTurn>,
     /// Maps the number of an action's entry to the action, until its result comes.
     actions: BTreeMap<u64, OpenAction>,
-    /// Maps the number of a message to an agent to the message's origin, until the agent's work
-    /// begins.
+    /// Maps the number of each message that an agent got to the message's origin, until the agent's
+    /// work begins.
     asked: BTreeMap<u64, Origin>,
     /// The position of the last entry that was taken.
     pub(super) position: u64,
@@ -64,7 +64,7 @@ struct Origin {
 
 #[derive(Clone, Debug)]
 struct OpenWork {
-    /// The message or tick that the work answers.
+    /// The number of the message or tick that the work answers.
     message: u64,
     /// The number and the time of the entry with which the work began.
     begun: (u64, u64),
@@ -112,7 +112,7 @@ impl ThreadSpans {
     ///
     /// - For a call by the listener `action`, it is the action's span.
     /// - For an entry of a working agent, it is the span of the agent's work.
-    /// - For any other entry, it is the span above the thread.
+    /// - For any other entry, it is the span in which the thread was opened.
     pub(super) fn parent_of(&self, entry: &Entry) -> Option<SpanId> {
         if entry.from() == action::NAME
             && let Some(of) = entry.key().and_then(|it| it.parse::<EntryId>().ok())
@@ -238,7 +238,7 @@ impl ThreadSpans {
         }
     }
 
-    /// Ends all open spans when the thread is over.
+    /// Ends all open spans when the thread has ended.
     fn end_all(&mut self, entry: &Entry, why: &str, spans: &mut Vec<Span>) {
         for (seq, open) in std::mem::take(&mut self.actions) {
             spans.push(self.tool_span(seq, open, entry, Err(why)));
@@ -433,7 +433,7 @@ impl ThreadSpans {
 
 /// Reads the `traceparent` among the foreign elements of a `<meta>`, in any namespace.
 fn traceparent(meta: &[u8]) -> Option<Link> {
-    // Only a single root element makes the meta elements a document.
+    // A document has one root element, so the meta elements are wrapped in one.
     let whole = [b"<meta>", meta, b"</meta>"].concat();
     let meta = Element::from_canonical(whole.into()).ok()?;
     let found = meta.elements().find(|it| it.local() == "traceparent")?;
@@ -450,7 +450,7 @@ fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
     json!([message]).to_string()
 }
 
-/// Returns the text, cut at the most bytes of content.
+/// Returns the text, cut to at most [`CONTENT_BYTES_MAX`] bytes.
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(CONTENT_BYTES_MAX)].to_owned()
 }

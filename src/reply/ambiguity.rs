@@ -1,6 +1,6 @@
 //! Decides whether a close tag belongs to a code span. In `` `</response>` `` the text only
-//! mentions the tag. But if a response has a single backtick before its close tag, the tag ends the
-//! response. The parser decides by the rest of the line.
+//! mentions the tag. But if an unpaired backtick stands before the close tag of a response, the tag
+//! ends the response. The parser decides by the rest of the line.
 
 use crate::reply::parser::{Parser, ParserState, Sink};
 

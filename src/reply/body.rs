@@ -30,7 +30,7 @@ pub(super) struct Body {
     pub(super) is_prose: bool,
     /// Only white space was read since the line began.
     fresh: bool,
-    /// The body has comments, of XML or in JSON, or CDATA sections.
+    /// The body has XML comments, JSON comments or CDATA sections.
     pub(super) mixed: bool,
     /// Where the last JSON string began.
     pub(super) string: usize,
@@ -53,9 +53,9 @@ enum BodyPosition {
     BlockComment {
         star: bool,
     },
-    /// A tag whose name may be markup, in JSON or directly below the element.
+    /// A tag that may be markup: in JSON, or outside all child elements.
     Tag(Tag),
-    /// After the `<` of any tag, among child elements.
+    /// After the `<` of a tag within a child element.
     Open,
     Name {
         matched: usize,
@@ -83,11 +83,11 @@ pub(super) enum BodyStep {
     Whole,
     /// A line ends within a JSON string. The byte isn't taken.
     Torn,
-    /// At `tag`, another element begins, or an element around this one ends. The byte isn't taken.
+    /// At [`Body::tag`], another element begins or an enclosing element ends. The byte isn't taken.
     Next,
 }
 
-/// The facts about an element's surroundings that reading its body needs.
+/// Facts about the text around an element that are needed to read the element's body.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) markup: &'a Markup,
@@ -97,8 +97,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) open: &'a [u32],
     /// Whether the element crossed its limit, so that its text is discarded.
     pub(super) discarding: bool,
-    /// Whether the next element may begin in the middle of a line, if the text probably just
-    /// mentions this element's tag.
+    /// Whether the next element may begin in the middle of a line. This applies only if the text
+    /// probably just mentions this element's tag.
     pub(super) counts_within: bool,
 }
 
@@ -163,7 +163,7 @@ impl Body {
         seen
     }
 
-    /// Takes a byte of text among child elements. A tag directly below the element may begin the
+    /// Takes a byte of text among child elements. A tag outside all child elements may begin the
     /// next element.
     fn text(&mut self, byte: u8, around: &Surroundings<'_>) {
         match byte {
@@ -201,7 +201,8 @@ impl Body {
                 self.fresh = false;
                 if self.form == Form::Unknown {
                     self.form = Form::Json;
-                    // Only strings, arrays and objects may have a tag in them.
+                    // Only strings, arrays and objects can contain a tag. After any other first
+                    // byte, a tag may begin the next element.
                     self.is_prose = !matches!(byte, b'{' | b'[' | b'"');
                     self.over = self.is_prose;
                 }
@@ -314,7 +315,7 @@ impl Body {
     fn is_next(&self, place: usize, closes: bool, around: &Surroundings<'_>) -> bool {
         let name = around.markup.at(place);
         let is_ours = name.kind.is_text() || name.kind.is_call();
-        // In a body that isn't JSON, a call, a thought or a response can't be a child.
+        // In a body that isn't JSON, a call, a thought or the like can't be a child.
         let over = self.over || (self.form != Form::Json && is_ours);
         let known = if closes {
             name.kind.is_text() && around.open[name.group] > 0
@@ -363,7 +364,7 @@ impl Body {
         self.markup_step(byte, around)
     }
 
-    /// Takes a byte within the tag of a child element, a comment or a CDATA section.
+    /// Takes a byte within a comment, a CDATA section or the tag of a child element.
     fn markup_step(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let own = around.markup.at(around.own).text.as_bytes();
         self.at = match self.at {

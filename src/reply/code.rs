@@ -1,5 +1,5 @@
-//! Decides at which places of a text tags may begin. Tags in code, comments, CDATA sections and
-//! other elements' attributes are text.
+//! Decides where in a text a tag may be markup. Tags in code, comments, CDATA sections and other
+//! elements' attributes are text.
 //!
 //! Code is what `CommonMark` defines as code (`markdown/`, `inline.rs`), with three differences:
 //!
@@ -17,11 +17,11 @@ use crate::reply::markdown::{Blocks, Fence};
 use crate::reply::names::Markup;
 use crate::reply::nest::Nest;
 
-/// The byte ranges of the code in a Markdown text, which is the text within code fences and code
-/// spans.
+/// Returns the byte ranges of code in a Markdown text: of code fences and code spans, but not of
+/// indented code.
 ///
-/// Whether a byte is code depends only on the text before the byte. So appending to a text doesn't
-/// change the ranges of its beginning. A span without an end lasts until its block ends.
+/// Whether a byte is code depends only on the text up to this byte. So appending more text never
+/// changes which of the earlier bytes are code. A span without an end lasts until its block ends.
 ///
 /// ```
 /// let text = "Run `echo $HOME` in $dir";
@@ -65,7 +65,7 @@ pub enum Why {
     Span,
     /// The tag is indented by four columns or more.
     Indent,
-    /// The tag stands in the value of another element's attribute.
+    /// The tag stands in the value of another element's attribute, or in a string of JSON.
     Attribute,
     /// The tag stands in the middle of a line, and tags of its name are markup only at the
     /// beginning of a line.
@@ -92,12 +92,12 @@ impl Why {
 /// The facts about a tag's place that decide whether the tag is markup.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
-    /// Why the tag is text. None if it isn't text because of its place.
+    /// Why the place makes the tag text. None if the place allows markup.
     pub(super) why: Option<Why>,
     /// Whether a tag here ends the paragraph before it.
     pub(super) begins: bool,
-    /// Whether only spaces, tabs, and the markers of lists and quotes stand before the tag. The
-    /// text is counted from the beginning of the line, or from the last tag that is markup.
+    /// Whether only spaces, tabs, and the markers of lists and quotes stand before the tag. Only
+    /// text after the beginning of the line, and after the last tag that is markup, counts.
     pub(super) fresh: bool,
 }
 
@@ -181,7 +181,7 @@ impl CodeContext {
         }
     }
 
-    /// Forgets the quotation mark of a broken tag, since its element was closed.
+    /// Forgets the quotation mark that a broken tag left open, since a close tag follows.
     pub(super) fn mend(&mut self) {
         if let CodeContext::Current(code) = self {
             code.torn = None;
@@ -223,8 +223,8 @@ impl CodeContext {
         self.spot(within)
     }
 
-    /// The spot of a tag that begins here. `within` says whether a thought, a response, an own root
-    /// or a control block is open around it.
+    /// The spot of a tag that begins here. `within` says whether a thought, a response, a control
+    /// block or the root of the agent's own payload is open around the tag.
     pub(super) fn spot(&self, within: bool) -> Spot {
         match self {
             CodeContext::First(first) => {
@@ -428,7 +428,7 @@ fn may_matter(word: u64, json: bool) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let has_zero = |it: u64| it.wrapping_sub(ONES) & !it & (ONES << 7);
     let has = |it: u64, byte: u8| has_zero(it ^ (ONES * u64::from(byte)));
-    // `\\`, `|` and `]` differ from `}` only in the bits 0x21, and `[` from `{` only in 0x20.
+    // `\`, `|` and `]` differ from `}` only in the bits 0x21, and `[` from `{` only in 0x20.
     let marks = has(word, b'<') | has(word, b'`') | has(word | (ONES * 0x21), b'}');
     let ends = has_zero(word & (ONES * 0xF0));
     let braces = if json { has(word | (ONES * 0x20), b'{') } else { 0 };

@@ -1,13 +1,13 @@
-//! Decides at which places tags may begin, by the parsing rules before version 3. These rules serve
-//! only the replay of old turns. For new replies, `code.rs` decides.
+//! Decides where in a text a tag may be markup, by the parsing rules before version 3. These rules
+//! serve only the replay of old turns. For new replies, `code.rs` decides.
 
 use crate::reply::names::Markup;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeBefore3 {
     mode: ScanState,
-    /// Whether only white space and the markers of quotes and lists stand before this place. The
-    /// text is counted from the beginning of the line, or from the last tag.
+    /// Whether only white space and the markers of quotes and lists stand before this place. Only
+    /// text after the beginning of the line, and after the last tag, counts.
     fresh: bool,
     run: Option<Run>,
     /// Whether calls may be JSON, too.
@@ -51,7 +51,7 @@ impl CodeBefore3 {
         CodeBefore3 { mode: ScanState::Prose, fresh: true, run: None, json }
     }
 
-    /// Takes a tag that is markup. Code that was open before it ends.
+    /// Takes a tag that is markup. The tag ends any open code.
     pub(super) fn reset(&mut self) {
         *self = CodeBefore3::new(self.json);
     }

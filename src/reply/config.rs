@@ -14,12 +14,12 @@ pub struct Config {
     pub dialect: Dialect,
     /// The version of the parsing rules.
     pub reading: Reading,
-    /// Whether calls in the text of a response run. By default they don't.
+    /// Whether calls in a response are emitted as calls. By default they are text.
     pub actions_in_response: bool,
     /// How large the parts of a reply may be.
     pub limits: ReplyLimits,
-    /// The attributes that a `<tool_use>` must have. A missing `id` is no mistake: the parser
-    /// generates one.
+    /// The attributes that a `<tool_use>` must have. The parser generates a missing `id`, even if
+    /// `id` is listed here.
     pub tool_use_attributes: Vec<String>,
     /// The form of a call in JSON, for [`Dialect::ToolUse`].
     pub tool_use_json: JsonFormat,
@@ -33,7 +33,7 @@ pub enum Dialect {
     #[default]
     Tags,
     /// As tags, or as JSON in the text: an object with `"type": "tool_use"`, or an array of such
-    /// objects.
+    /// objects. [`Config::tool_use_json`] may set another type.
     ToolUse,
 }
 
@@ -41,11 +41,11 @@ pub enum Dialect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reading {
-    /// The rules before version 3. They serve only to parse logged replies again, for turns that
-    /// were made by these rules.
+    /// The rules before version 3. They serve only to parse the recorded replies of old turns
+    /// again.
     First,
-    /// The current rules. Code is what `CommonMark` defines as code, and a payload is recognised
-    /// only at the beginning of a line.
+    /// The current rules. Code is what `CommonMark` defines as code, with a few exceptions. A
+    /// payload for another listener is recognised only at the beginning of a line.
     #[default]
     CommonMark,
 }
@@ -77,7 +77,8 @@ impl Config {
         Config { dialect, ..self }
     }
 
-    /// Sets the limits, the tags and the form of JSON calls from a `streaming_config`.
+    /// Takes from a `streaming_config`: the limits of calls and texts, a further tag for calls, and
+    /// the form of JSON calls.
     #[must_use]
     pub fn streaming(mut self, streaming: &Streaming) -> Config {
         self.limits.action_bytes_max = streaming.tool_parse_buffer_max;

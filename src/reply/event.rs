@@ -9,11 +9,11 @@ use crate::xml::Place;
 pub struct Event<'a> {
     /// The kind and the content of the event.
     pub what: What<'a>,
-    /// The characters of the reply that the event covers. It is empty if the event only reports
-    /// something about characters of other events.
+    /// The characters of the reply that the event covers. The source is empty if the event only
+    /// reports something about characters of other events.
     pub source: &'a str,
-    /// Where the part begins. For a closed element, the place of its open tag. For a broken
-    /// element, the place of the error.
+    /// Where the part begins. A closed element has the place of its open tag, and a broken element
+    /// has the place of the error. In a reply only `\n` ends a line.
     pub place: Place,
 }
 
@@ -26,22 +26,21 @@ pub enum What<'a> {
         /// The kind of the element around the text. None for text between elements.
         within: Option<Kind>,
     },
-    /// A thought, a response, the agent's own root or a control block begins.
+    /// A thought, a response, a control block or the root of the agent's own payload begins.
     Opened(Element<'a>),
-    /// An element is complete. The source of a thought, a response, an own root or a control block
-    /// is only its close tag, since earlier events had the rest. The source of any other element is
-    /// the whole element.
+    /// An element is complete. If the element was [`Opened`](What::Opened), the source is only the
+    /// close tag, since earlier events had the rest. Otherwise the source is the whole element.
     Closed(Element<'a>),
     /// An element can't be used, or a text crossed its limit.
     Broken(Broken<'a>),
     /// A note about markup that wasn't correct, and how the parser understood it. The event about
     /// the markup itself follows, unless the markup was dropped.
     Repaired(&'a str),
-    /// An element is complete and could run, but stands in a place where it is only text. Earlier
-    /// events emitted it as text already. The event's place is that of the open tag.
+    /// A call, a payload or metadata is complete, but its place makes it text. Earlier events
+    /// emitted the element as text. The event has the place where the element begins.
     ///
     /// For a control block in the middle of a line, this event comes before the block's
-    /// [`Opened`](What::Opened).
+    /// [`Opened`](What::Opened), and the element has no content yet.
     Ignored {
         /// The element.
         element: Element<'a>,
@@ -105,8 +104,8 @@ impl Attribute {
 pub enum Body<'a> {
     /// Nothing, or only white space.
     Empty,
-    /// The text of a thought, a response, an own root or a control block, without the elements in
-    /// it; or the text between the tags of a context feed.
+    /// Text. An element that was [`Opened`](What::Opened) has its own text here, without inner
+    /// elements. A context feed has everything between its tags.
     Text(&'a str),
     /// Valid JSON as it is written, except that comments and the delimiters of CDATA sections are
     /// replaced by spaces.
@@ -132,7 +131,7 @@ impl<'a> Body<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Broken<'a> {
-    /// The element's name.
+    /// The element's name, or `text` for text outside all elements.
     pub name: &'a str,
     /// The kind of rule that the element breaks.
     pub fault: Fault,
@@ -150,7 +149,7 @@ pub enum Fault {
     Json,
     /// Tags, attributes or child elements that can't be understood with certainty.
     Markup,
-    /// An element or a text is larger than [`ReplyLimits`](crate::limits::ReplyLimits) allows.
+    /// An element or a text that crosses one of the [`ReplyLimits`](crate::limits::ReplyLimits).
     Limit,
 }
 

@@ -200,8 +200,7 @@ impl Region {
             (Region::Name, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-') => Region::Name,
             (Region::Name, b'>') => return self.tag(),
             (Region::Name | Region::Behind, _) if space => Region::Between,
-            // A `/` belongs to an autolink only after a `:` or in a mailbox's name, so here it
-            // belongs to a tag.
+            // A `/` after a name belongs to a tag: in an autolink, a `:` usually comes first.
             (Region::Name | Region::Between | Region::Named | Region::Behind, b'/') => {
                 Region::Slash
             }
@@ -258,7 +257,8 @@ impl Region {
         let at = match usize::from(at) {
             it if it < SECTION.len() && SECTION[it] == byte => at + 1,
             it if it < SECTION.len() => return self.over(),
-            // From here on, the number says how many `]` were just read in a row.
+            // From here on, `at` is the length of `SECTION` plus the number of `]` just read in a
+            // row.
             it if byte == b']' => u8::try_from((it + 1).min(SECTION.len() + 2)).unwrap_or(at),
             it if byte == b'>' && it == SECTION.len() + 2 => return self.over(),
             _ => SECTION.len() as u8,

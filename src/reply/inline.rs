@@ -17,7 +17,7 @@ pub(super) struct Inline {
     doubt: bool,
     /// How many backticks were just read in a row.
     run: usize,
-    /// Whether the backticks of `run` may belong to something else than a code span.
+    /// Whether the backticks of `run` may belong to something other than a code span.
     is_risky: bool,
     /// The last byte was a backslash.
     escape: bool,
@@ -32,8 +32,7 @@ pub(super) struct Inline {
     pipe: bool,
 }
 
-/// The position after the text of a link. `None` if the text here doesn't stand at such a
-/// position.
+/// A position in a link, after the link's text. `None` outside such positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Link {
     #[default]

@@ -35,8 +35,9 @@ pub(super) struct Fields<'a> {
     pub(super) input: Option<&'a str>,
 }
 
-/// The calls in a JSON object, or in an array of objects. Empty if no object declares itself a
-/// call. Together the calls cover the whole text.
+/// The calls in a JSON object, or in an array of objects. If at least one object declares itself a
+/// call, every item is returned as a call, with its fields or an error. Otherwise the list is
+/// empty. Together the calls cover the whole text.
 pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<JsonCall<'a>> {
     let items: Vec<&'a RawValue> = match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text).unwrap_or_default(),

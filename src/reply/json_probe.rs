@@ -1,5 +1,5 @@
-//! Decides whether JSON in a text may be a call. A call is `{"type":"tool_use",…}` or an array of
-//! such objects.
+//! Decides whether JSON in a text may be a call. By default, a call is `{"type":"tool_use",…}` or
+//! an array of such objects.
 
 use crate::reply::config::Shape;
 
@@ -8,7 +8,8 @@ use crate::reply::config::Shape;
 pub(super) struct JsonProbe {
     stage: Stage,
     depth: usize,
-    /// Whether the JSON declares itself a call: the first property in it is the `type` of a call.
+    /// Whether the JSON declares itself a call: its first property is `type`, with the value for a
+    /// call.
     pub(super) sure: bool,
     pub(super) fate: Fate,
 }

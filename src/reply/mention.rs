@@ -42,7 +42,7 @@ impl Mention {
         self.why == Why::Line && !is_text_first
     }
 
-    /// Whether the content can't become valid any more.
+    /// Whether the content can no longer become valid.
     fn is_prose(&self) -> bool {
         matches!(self.form, Written::Element { body, .. } if body.is_prose)
     }

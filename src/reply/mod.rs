@@ -1,6 +1,6 @@
-//! The parser of a model's reply. The parser reads a reply while the model writes it: it takes
-//! chunks of text of any size, and emits events such as pieces of text and complete calls. The
-//! agent runs the calls and shows the text.
+//! Parses a model's reply while the model writes it. The parser takes chunks of text of any size,
+//! and emits events such as pieces of text and complete calls. The agent runs the calls and shows
+//! the text.
 //!
 //! ```
 //! use pumphouse::reply::{Body, Config, Parser, What};
@@ -22,11 +22,11 @@
 //! # parser.finish(&mut |_| {});
 //! ```
 //!
-//! * The events don't depend on the chunks, once adjacent pieces of text are joined. Text is
-//!   emitted at once. Only characters that may still become markup or a call are held back.
+//! * The events don't depend on how the reply is cut into chunks, once adjacent pieces of text are
+//!   joined. Text is emitted as soon as the parser is sure that it is text.
 //! * [`Markup`] lists the names whose tags are markup. All other tags are text.
-//! * Calls in code, comments, CDATA sections, a tool's output or a response are text and never run,
-//!   except that [`Config::actions_in_response`] lets calls in a response run.
+//! * Calls in code, comments, CDATA sections, a tool's output or a response are text.
+//!   [`Config::actions_in_response`] makes an exception for calls in a response.
 //! * Broken JSON is reported and never repaired. Broken markup is repaired if its meaning is
 //!   unambiguous, and each repair is reported.
 //! * The sources of all events, joined in order, are the whole reply.

@@ -78,9 +78,9 @@ const CONTROL: [&str; 6] = ["else", "foreach", "if", "parallel", "rollback", "th
 const OUTPUT: [&str; 5] =
     ["action-result", "function_results", "thread-result", "tool_response", "tool_result"];
 
-/// The names whose tags are markup in a reply: the names of the protocol, of the pump's own
-/// payloads, of the agent's own payload, and of its peers' payloads. A name that is added twice
-/// keeps its first kind.
+/// The names whose tags are markup in a reply: protocol names such as `thought` and `action`, and
+/// the names of the pump's own payloads, of the agent's own payload, and of its peers' payloads. A
+/// name that is added twice keeps its first kind.
 ///
 /// ```
 /// use pumphouse::reply::{Kind, Markup};
@@ -160,7 +160,7 @@ impl Markup {
         self.with("tool_call", Kind::ToolCall)
     }
 
-    /// Makes the tags of the blocks around actions and the tag `<rollback>` markup.
+    /// Adds the names of the blocks around actions, such as `if`, and the name `rollback`.
     #[must_use]
     pub fn control(self) -> Markup {
         CONTROL.into_iter().fold(self, |markup, name| markup.with(name, Kind::Control))

@@ -7,7 +7,8 @@ pub(super) struct Nest {
     pub(super) depth: usize,
     pub(super) string: bool,
     escape: bool,
-    /// Whether the text has a character at a place where JSON doesn't allow it.
+    /// Whether the text has a character that JSON allows only in strings, or a line end within a
+    /// string.
     loose: bool,
 }
 

@@ -33,9 +33,11 @@ pub struct Parser {
     /// The place where `held` begins.
     pub(super) at: Place,
     pub(super) code: CodeContext,
-    /// The open thoughts, responses, own roots and control blocks, the outermost first.
+    /// The open thoughts, responses, control blocks and roots of the agent's own payload, the
+    /// outermost first.
     pub(super) frames: Vec<Frame>,
-    /// For each group of names that close each other: how many elements of the group are open.
+    /// How many elements are open, for each group of names. The names of a group share their close
+    /// tags.
     pub(super) open: Vec<u32>,
     /// The texts of the open elements in `frames`, joined.
     pub(super) text: String,
@@ -50,9 +52,9 @@ pub struct Parser {
     /// A call or payload that is text because of its place, such as in code. The parser follows it
     /// to its end, to report it as ignored.
     pub(super) mention: Option<Box<Mention>>,
-    /// For each group of names: how many open tags were taken as text and aren't closed yet.
+    /// For each group of names, how many open tags were taken as text and aren't closed yet.
     pub(super) spoken: Vec<u32>,
-    /// Within a tool's output: the index of the element's name.
+    /// Within a tool's output, the index of the output element's name.
     pub(super) output: Option<usize>,
 }
 
@@ -112,9 +114,9 @@ impl Parser {
         }
     }
 
-    /// Ends the reply. Open thoughts, responses, own roots and control blocks are closed. An
-    /// incomplete call or payload isn't run: the parser reports it as broken, or as `cut` in the
-    /// last event.
+    /// Ends the reply. Closes each open thought, response, control block or root, and reports this
+    /// as a repair. An incomplete call or payload isn't run: the parser reports it as broken, or as
+    /// `cut` in the last event.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
         while let ParserState::Ambiguity(ambiguity) = self.state {
             self.decide(ambiguity, sink);
@@ -285,7 +287,8 @@ impl Parser {
         later
     }
 
-    /// Handles an open tag that has no end, or that is too long.
+    /// Handles a tag that breaks off or is too long. An open tag with an attribute is reported as
+    /// broken, unless its place makes it text. Every other tag is text.
     fn torn_tag<'c>(
         &mut self,
         (tag, spot): (Tag, Spot),
@@ -364,7 +367,8 @@ impl Parser {
         self.held = held;
     }
 
-    /// Handles the open tag of a tool's output, which is text up to its close tag.
+    /// Handles the open tag of a tool's output. The tag and everything up to its close tag are
+    /// text.
     fn output(&mut self, name: usize, empty: bool, source: &str, sink: Sink<'_>) {
         match &mut self.code {
             CodeContext::First(first) => {

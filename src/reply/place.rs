@@ -1,4 +1,5 @@
-//! Places in a reply: counts lines and columns, and cuts snippets out of texts.
+//! Places in a reply: counts lines and columns, and cuts snippets out of texts. Only `\n` ends a
+//! line.
 
 use crate::xml::Place;
 

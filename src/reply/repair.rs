@@ -17,7 +17,7 @@ pub(super) struct Mended<'a> {
 /// Makes a complete element well-formed.
 ///
 /// # Errors
-/// If the element can't be repaired: the first error of the element as it was written.
+/// Returns the first error of the unrepaired element if the element can't be repaired.
 pub(super) fn element(source: &str) -> Result<Mended<'_>, xml::Error> {
     let read = |text: &str| xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map(drop);
     let error = match read(source) {
@@ -127,7 +127,7 @@ impl<'a> Mender<'a> {
         if !empty {
             self.open.push(name);
         }
-        // A deeper element is refused anyway.
+        // `xml::read` refuses deeper elements anyway.
         (self.open.len() <= XmlLimits::INSIDE.depth_max).then_some(())
     }
 

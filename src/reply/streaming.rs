@@ -153,7 +153,8 @@ impl Streaming {
     /// Reads a document with the key `streaming_config`, and optionally a `schema_version`.
     ///
     /// # Errors
-    /// If the text isn't YAML, has an unknown key or version, or has a value that isn't allowed.
+    /// Returns an error if the text isn't YAML, has an unknown key or version, or has a value that
+    /// isn't allowed.
     pub fn from_yaml(text: &str) -> Result<Streaming, StreamingError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Reads a tag that arrives byte by byte, and the tag's content once it is complete.
+//! Reads a tag that arrives byte by byte, and the attributes of a complete tag.
 
 use crate::reply::event::Attribute;
 use crate::reply::names::{Kind, Markup};
@@ -7,7 +7,7 @@ use crate::reply::names::{Kind, Markup};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag {
     stage: Stage,
-    /// The range of names that the tag's name may still become.
+    /// The range of the names in [`Markup`] that begin with the bytes read so far.
     names: (usize, usize),
     /// How many bytes of the name were read.
     length: usize,
@@ -162,7 +162,7 @@ fn bracket(depth: u32, string: bool, escape: bool, byte: u8) -> Stage {
     Stage::Bracket { depth, string: string != quote, escape: string && byte == b'\\' && !escape }
 }
 
-/// The content of an open tag.
+/// The attributes of an open tag, and the repairs and errors in them.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     pub(super) attributes: Vec<Attribute>,

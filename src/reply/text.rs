@@ -85,8 +85,9 @@ impl Parser {
         }
     }
 
-    /// Whether a control block of this name may begin here. `then` and `else` begin only directly
-    /// within `if`, or after another branch of the `if`, which they close.
+    /// Whether a control block of this name may begin here. A `then` or an `else` begins only
+    /// directly within an `if`, or within another branch of the `if`. In the second case, the tag
+    /// closes that other branch.
     fn is_control(&self, name: usize) -> bool {
         let mut around = self.frames.iter().rev().skip_while(|it| self.is_branch(it.name));
         !self.is_branch(name) || around.next().is_some_and(|it| self.name(it.name) == "if")
@@ -97,7 +98,7 @@ impl Parser {
         markup.kind == Kind::Control && matches!(&*markup.text, "then" | "else")
     }
 
-    /// Whether the place of a tag of this name allows it to be markup, by [`Reading::First`].
+    /// Whether a tag of this name may be markup at its place, by [`Reading::First`].
     fn welcomed(&self, name: usize, closes: bool, fresh: bool) -> bool {
         let name = self.config.markup.at(name);
         let top = self.frames.last();
@@ -216,7 +217,7 @@ impl Parser {
         };
         self.tags += source.len();
         if kind == Kind::Control && !fresh {
-            // The block is opened all the same, so that the agent can refuse all that stands in it.
+            // The block is still opened, so that the agent can refuse everything in it.
             let element = self.element(&frame, Body::Empty);
             sink(Event {
                 what: What::Ignored { element, why: Why::Line },

@@ -2,7 +2,7 @@
 //! tests.
 //!
 //! ```text
-//! # Whoever is greeted hears of it.
+//! # A greeting is answered.
 //! alice sends:
 //!   <greet xmlns="https://example.org/ns/greeter/v1"><name>world</name></greet>
 //! alice receives:

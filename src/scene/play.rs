@@ -43,8 +43,8 @@ type Threads = BTreeMap<String, String>;
 /// Plays a scene. Then checks that no speaker receives any further message except `<accepted>`.
 ///
 /// # Errors
-/// The first difference from the scene. The text has the file and the line. A difference at the end
-/// of the scene has no line.
+/// The first difference from the scene. The error names the file and the line. For a difference at
+/// the end of the scene, it names only the file.
 pub async fn play<S: Stage>(scene: &Scene, stage: &S) -> Result<(), String> {
     let mut speakers: BTreeMap<&str, Speaker<S::Line>> = BTreeMap::new();
     let mut threads = Threads::new();

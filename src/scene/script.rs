@@ -1,7 +1,7 @@
 //! The format of scenes.
 //!
 //! ```text
-//! # What comes from one without a namespace.
+//! # A message for the thread of alice's last push.
 //! alice sends:
 //!   <message xmlns="https://xml-pipeline.org/ns/envelope/v1"><meta><thread>$alice</thread>…
 //! alice receives:
@@ -15,7 +15,7 @@
 //! | | |
 //! | --- | --- |
 //! | `alice sends:` | sends the text and a line end |
-//! | `alice sends bytes:` | sends the lines without ends; `\n`, `\\` and `\x00` stand for bytes |
+//! | `alice sends bytes:` | sends the lines without line ends; `\n`, `\\`, `\x00` stand for bytes |
 //! | `alice receives:` | receives these elements, in this order; `<accepted>` may be left out |
 //! | `alice hangs up` | ends sending; messages under way still come |
 //! | `alice is cut off` | waits until the other side ends the connection |
@@ -69,8 +69,8 @@ impl Scene {
     /// Reads a scene from a text. The text's first line is line `after + 1` of the file `path`.
     ///
     /// # Errors
-    /// If a line doesn't fit the format, or its bytes have an unknown escape. The text has the file
-    /// and the line.
+    /// If a line doesn't fit the format, or its bytes have an unknown escape. The error names the
+    /// file and the line.
     pub fn read(path: &str, after: usize, text: &str) -> Result<Scene, String> {
         let mut scene =
             Scene { path: path.to_owned(), only_over_sockets: false, steps: Vec::new() };

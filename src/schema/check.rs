@@ -5,14 +5,14 @@ use super::{Error, Kind, Scalar, Schema, Shape, error};
 use crate::xml::View;
 
 impl Schema {
-    /// Checks that an element is what this schema allows.
+    /// Checks an element against this schema.
     ///
     /// # Errors
     ///
     /// Returns an error for the first place where the element breaks the schema.
     pub fn check(&self, element: View<'_>) -> Result<(), Error> {
         match &self.source {
-            // The conversion to JSON checks the shape, too.
+            // The conversion to JSON also checks the shape.
             Some(source) => {
                 let value = super::to_json(self, element)?;
                 let wrong = source.judge(&value, 1).pop();

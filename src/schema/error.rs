@@ -15,8 +15,7 @@ use crate::xml::{Place, View, escape_attribute, escape_text};
 const ECHO_MAX: usize = 40;
 /// How many characters of a path an error keeps.
 const PATH_MAX: usize = 200;
-/// How many bytes an example in an error may have. A longer example is left out; the example of the
-/// whole payload contains it.
+/// How many bytes an example in an error may have. A longer example is left out.
 pub(super) const EXAMPLE_MAX: usize = 200;
 /// A wrong name with at least this many bytes counts as similar to every right name that begins
 /// with the wrong name.
@@ -30,7 +29,7 @@ const LIST_MAX: usize = 16;
 pub struct Error {
     /// The rule that is broken.
     pub rule: Rule,
-    /// Where the mistake is.
+    /// The position of the mistake in the XML text.
     pub place: Place,
     /// The path of the element, such as `/add/a`, or of the attribute, such as `/step/@done`.
     pub path: String,
@@ -149,8 +148,8 @@ impl Error {
         Error { expected: expected.into(), ..self }
     }
 
-    /// Adds the most similar name. If there are several names, the message asks whether the most
-    /// similar one was meant.
+    /// Records which name is most similar to the wrong one, if any is. If there are several names,
+    /// the message asks whether the most similar one was meant.
     fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
         self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(Box::from);
         if let (Some(nearest), true) = (&self.nearest, names.len() > 1) {
@@ -286,8 +285,8 @@ pub(super) fn value(view: View<'_>, attribute: Option<&str>, text: &str, scalar:
     error.showing(example).or_nearest(text, &names)
 }
 
-/// Returns the error for an element that doesn't belong where it stands. `place` is the index of
-/// the field that may come next in the sequence.
+/// Returns the error for an element that the schema doesn't allow at its position. `place` is the
+/// index of the field that may come next in the sequence.
 pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], place: usize) -> Error {
     let is_for = |it: &Field, other: View<'_>| takes(it, fields, view, other);
     let its = fields.iter().position(|it| is_for(it, child));
@@ -309,8 +308,8 @@ pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], plac
         let message = format!("{tag} stands too late in <{local}>; the order is {order}");
         return error(Rule::Order, message).expecting(order);
     }
-    // If the element's field comes later, the walk has stopped at a required field that is missing
-    // here.
+    // The element's field comes later in the sequence. So the walk has stopped at a required field
+    // whose element is missing here.
     let missing = fields[place..its].iter().find(|it| it.occurs == Occurs::One);
     let Some(missing) = missing else { return unknown(view, child, fields) };
     if view.elements().any(|other| is_for(missing, other)) {
@@ -456,7 +455,7 @@ fn space(namespace: &str) -> String {
     }
 }
 
-/// Keeps only the end of a path that is too long to be read.
+/// Keeps only the end of a path that is longer than [`PATH_MAX`].
 pub(super) fn tail(path: String) -> String {
     match path.char_indices().rev().nth(PATH_MAX - 1) {
         Some((start, _)) if start > 0 => format!("…{}", &path[start..]),

@@ -7,15 +7,17 @@ use super::markup::Node;
 use super::pattern;
 use super::{Bound, Content, ENTRY, Facets, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 
-/// How deep shapes of an example may be nested. A shape that requires itself as a part has no
-/// finite value, so its example ends at this depth.
+/// How deep shapes of an example may be nested. A shape that must contain itself has no finite
+/// value. Its example ends at this depth.
 const DEPTH_MAX: usize = 32;
-/// The most characters, bytes or items of an example, even if its scalar requires a greater length.
+/// The most characters, bytes or items of an example. An example isn't longer even if its scalar
+/// requires more.
 const LENGTH_MAX: usize = 4_096;
 
-/// Returns an example of a payload. The example passes the schema's own check if a valid example
-/// can be found. It has every field once, except for two kinds of optional fields: those that would
-/// nest a shape in itself, and those whose [`in_example`](Field::in_example) is false.
+/// Returns an example of a payload. The example is valid against the schema, if the search finds a
+/// valid text for each scalar. The example has each field once, and one variant of each choice. Two
+/// kinds of optional fields are left out: fields that would nest a shape in itself, and fields
+/// whose [`in_example`](Field::in_example) is false.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -38,9 +40,9 @@ pub fn example(schema: &Schema) -> String {
     example_with(schema, None)
 }
 
-/// Returns an example as [`example`] does. Where an element of any name is allowed, the example
-/// contains an example of the payload `any`. The sender should be allowed to send that payload
-/// there.
+/// Returns an example as [`example`] does. Where the schema allows an element of any name, the
+/// example contains an example of the payload `any`. `any` should be a payload that the reader of
+/// the example may really write there.
 #[must_use]
 pub fn example_with(schema: &Schema, any: Option<&Schema>) -> String {
     root(schema, &mut Walk { path: Vec::new(), any }).render()
@@ -53,7 +55,7 @@ pub(super) fn of_field(field: &Field) -> Option<String> {
     nodes.first().map(|it| it.render().trim_end().to_owned())
 }
 
-/// Returns an example of a text of this form. If none of the candidates has the form, the last
+/// Returns an example text for a scalar. If the scalar accepts none of the candidates, the last
 /// candidate is returned.
 #[must_use]
 pub fn example_text(scalar: &Scalar) -> String {
@@ -73,7 +75,8 @@ pub fn example_text(scalar: &Scalar) -> String {
     candidates.swap_remove(fits.unwrap_or(candidates.len() - 1))
 }
 
-/// Returns candidates for the example of a scalar, the best first. The list is never empty.
+/// Returns example texts for a base scalar, the best first. The scalar may refuse some of these.
+/// The list isn't empty.
 fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
     let Facets { min, max, length_min, length_max, .. } = facets;
     let length = |liked: usize| {
@@ -110,8 +113,8 @@ fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
     }
 }
 
-/// The state while an example is made: the shapes around the current place, and the payload for
-/// places that allow any element.
+/// The state while an example is made: the shapes around the current element, and the payload to
+/// show where any element is allowed.
 struct Walk<'a> {
     path: Vec<&'a Shape>,
     any: Option<&'a Schema>,
@@ -177,7 +180,7 @@ fn add<'a>(field: &'a Field, walk: &mut Walk<'a>, nodes: &mut Vec<Node>) {
                 walk.path.pop();
             }
         }
-        // In the example of `any`, a place that allows any element gets a placeholder.
+        // Without `any`, a placeholder is shown. The example of `any` itself has placeholders, too.
         Kind::Element => nodes.push(match walk.any {
             Some(any) => root(any, &mut Walk { path: Vec::new(), any: None }),
             None => Node::new("anything").with("xmlns", "urn:example:any"),

@@ -17,7 +17,7 @@ const PATTERN_BYTES_MAX: usize = 64 << 20;
 pub struct Facets {
     /// The regular expression that the whole text must match, in the syntax of XSD.
     pub pattern: Option<Cow<'static, str>>,
-    /// The allowed texts or whole numbers. If the list is empty, all values are allowed.
+    /// The allowed texts or whole numbers. An empty list restricts nothing.
     pub one_of: Cow<'static, [Cow<'static, str>]>,
     /// The least allowed number.
     pub min: Option<Bound>,
@@ -35,12 +35,12 @@ pub struct Facets {
     pub example: Option<Cow<'static, str>>,
 }
 
-/// The least or the greatest number of a range. The bound itself is allowed.
+/// The least or the greatest number of a range. The bound is part of the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// A whole number.
     Whole(i128),
-    /// A number with a fraction.
+    /// A floating-point number.
     Float(f64),
 }
 
@@ -52,8 +52,8 @@ pub struct Narrow {
     /// The compiled pattern. `None` if there is no pattern, and also if the pattern couldn't be
     /// compiled. A pattern that couldn't be compiled matches no text.
     pattern: Option<Regex>,
-    /// Whether a value of the Rust type may break this scalar. Facets that only have an example
-    /// don't narrow anything.
+    /// Whether the scalar may refuse a value of the Rust type. Facets with only an example refuse
+    /// nothing.
     binds: bool,
 }
 
@@ -108,8 +108,8 @@ impl Scalar {
         Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern, binds })))
     }
 
-    /// Returns this scalar with facets that `#[derive(Payload)]` has already checked. If their
-    /// pattern still can't be compiled, the scalar allows no text.
+    /// Returns this scalar with facets that `#[derive(Payload)]` has already checked. If the
+    /// pattern can't be compiled nevertheless, the scalar allows no text.
     pub(crate) fn narrowed(self, facets: Facets) -> Scalar {
         match self.clone().narrow(facets.clone()) {
             Ok(it) => it,
@@ -164,8 +164,8 @@ impl Scalar {
         all
     }
 
-    /// Returns whether a value of the Rust type may break this scalar, so that it must be checked
-    /// before it is sent.
+    /// Returns whether the scalar may refuse a value of the Rust type. If so, the value must be
+    /// checked before it is sent.
     pub(super) fn may_break(&self) -> bool {
         match self {
             Scalar::Timestamp => true,
@@ -186,13 +186,13 @@ impl PartialEq for Narrow {
 }
 
 impl Narrow {
-    /// Returns the scalar that these facets narrow. That scalar may have facets of its own, too.
+    /// Returns the scalar that these facets narrow. That scalar may itself have facets.
     #[must_use]
     pub fn base(&self) -> &Scalar {
         &self.base
     }
 
-    /// Returns the facets.
+    /// Returns the outermost facets. The base may have more.
     #[must_use]
     pub fn facets(&self) -> &Facets {
         &self.facets

@@ -10,8 +10,8 @@ use super::scalar::trim;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Reads a point in time. The text is an XSD `dateTime` with an offset, in the years 1 to 9999,
-/// with at most nine digits in the fraction of the second.
+/// Reads a point in time. The text is an XSD `dateTime` with an offset, and at most nine digits in
+/// the fraction of the second. In UTC, the time is in the years 1 to 9999.
 #[must_use]
 pub fn timestamp(text: &str) -> Option<Timestamp> {
     let text = trim(text);
@@ -146,7 +146,7 @@ pub fn uuid(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|_| grouped)
 }
 
-/// Reads bytes from base64, which may contain white space.
+/// Reads bytes from base64. White space in the text is skipped.
 #[must_use]
 pub fn base64(text: &str) -> Option<Bytes> {
     let mut letters: Vec<u8> = text.bytes().filter(|it| !b" \t\n\r".contains(it)).collect();

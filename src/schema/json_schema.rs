@@ -8,10 +8,11 @@ use super::json::{Member, Property, constant, is_written, members};
 use super::xsd::unlike;
 use super::{Content, Kind, Occurs, Scalar, Schema, Shape};
 
-/// The name of the property with an element's text, if the field has no name of its own, as in a
-/// tuple struct with one scalar.
+/// The name of the JSON property for an element's text, if the text's field has no name. For
+/// example, the field of a tuple struct with one scalar has no name.
 pub const TEXT: &str = "text";
-/// The name of the property with a whole element as XML, if the schema allows any content.
+/// The name of the JSON property that holds a whole element as XML, if the schema allows any
+/// content.
 pub const XML: &str = "xml";
 
 /// Returns the JSON Schema of a payload's JSON form. For a schema that was made from a JSON Schema,
@@ -91,7 +92,8 @@ impl<'a> Writer<'a> {
         to.all.insert(name.to_string(), value.into());
     }
 
-    /// Adds a choice: a property for each variant, and a rule about how many of them must be there.
+    /// Adds a choice: a property for each variant, and a rule about how many variants must be
+    /// there.
     fn choice(&mut self, variants: &[Property<'a>], occurs: Occurs, to: &mut Properties) {
         let mut each = Vec::new();
         for Property { name, field } in variants {
@@ -229,8 +231,8 @@ fn scalar(form: &Scalar) -> Object {
     value
 }
 
-/// Returns the schema of a floating-point number. The number is a JSON number, or the name of a
-/// value that JSON numbers can't express: `INF`, `-INF` or `NaN`.
+/// Returns the schema of a floating-point number. Its value is a JSON number, or one of the strings
+/// `INF`, `-INF` and `NaN` that the facets allow.
 fn number(scalar: &Scalar, facets: &Facets) -> Object {
     let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
     let mut say = |key: &str, said: Option<Value>| {
@@ -280,7 +282,7 @@ fn bound(bound: Bound) -> Value {
     }
 }
 
-/// Returns the form of a scalar as a sentence, for facets without a keyword in JSON Schema.
+/// Describes a scalar in a sentence. The sentence expresses facets that JSON Schema can't.
 fn sentence(scalar: &Scalar) -> String {
     let text = scalar.describe();
     let mut letters = text.chars();
@@ -288,8 +290,8 @@ fn sentence(scalar: &Scalar) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// Converts a pattern of XSD into one of JSON Schema. Returns `None` if the pattern might have
-/// another meaning there.
+/// Converts a pattern of XSD into a pattern of JSON Schema. Returns `None` if the pattern might
+/// have another meaning in JSON Schema.
 fn plain(pattern: &str) -> Option<String> {
     let mut letters = pattern.chars();
     let mut in_brackets = false;

@@ -38,7 +38,7 @@ impl Node {
         self
     }
 
-    /// Adds a node before the child nodes of this one. A node with text stays as it is.
+    /// Inserts the given node as the first child. Does nothing if this node has text.
     pub(super) fn holding_first(mut self, node: Option<Node>) -> Node {
         if let Inside::Nodes(nodes) = &mut self.inside {
             nodes.splice(0..0, node);
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// Returns the node as XML text, with a line end after every element.
+    /// Returns the node as XML text, with a line end after each element.
     pub(super) fn render(&self) -> String {
         let mut out = String::new();
         self.lines(0, &mut out);

@@ -1,8 +1,8 @@
 //! Schemas: a [`Schema`] is one value that describes the allowed form of a payload. Checks, XSD,
 //! JSON Schema, prompts, examples and JSON forms of the payload are all derived from its schema.
 //!
-//! `#[derive(Payload)]` writes schemas, and code may also build them at run time. A schema depends
-//! neither on Rust types nor on senders.
+//! `#[derive(Payload)]` writes schemas, and code may also build schemas at run time. A schema can
+//! check a payload without the payload's Rust type.
 
 mod check;
 mod error;
@@ -37,7 +37,7 @@ pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, fl
 pub use self::xsd::xsd;
 use crate::name::Name;
 
-/// The schema of a payload: its name, its description, and its shape.
+/// The schema of a payload: its name, its flags, and its shape.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Schema {
@@ -50,7 +50,7 @@ pub struct Schema {
     pub reserved: bool,
     /// Whether the payload only records the progress of work, so that prompts leave it out.
     pub bookkeeping: bool,
-    /// The content of the root element.
+    /// The allowed form of the root element. The shape includes the payload's description.
     pub shape: Shape,
     /// The cached result of [`is_narrow`](Schema::is_narrow).
     is_narrow: OnceLock<bool>,
@@ -59,7 +59,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Creates the schema of an ordinary payload.
+    /// Creates a schema that is neither live, reserved nor bookkeeping.
     #[must_use]
     pub fn new(name: Name, shape: Shape) -> Schema {
         let (live, reserved, bookkeeping) = (false, false, false);
@@ -76,8 +76,8 @@ impl Schema {
 
     /// Returns whether a value of the payload's Rust type may break the schema, so that the value
     /// must be checked before it is sent. A schema with facets is narrow, because Rust types don't
-    /// enforce facets. A schema with timestamps is narrow, because Rust's timestamps have more
-    /// years than XSD's.
+    /// enforce facets. A schema with timestamps is narrow, because Rust's timestamps may lie
+    /// outside the years 1 to 9999.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         *self.is_narrow.get_or_init(|| is_narrow(&self.shape, &mut Vec::new()))
@@ -112,7 +112,7 @@ fn kind_is_narrow(kind: &Kind, seen: &mut Vec<*const Shape>) -> bool {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Shape {
-    /// The type's name in kebab-case. Empty if the type has no name of its own.
+    /// The name of the type, in kebab-case for Rust types. Empty if the type has no name.
     pub name: Cow<'static, str>,
     /// The description of the type. Empty if there is none.
     pub doc: Cow<'static, str>,
@@ -161,7 +161,7 @@ pub enum Content {
     Any,
 }
 
-/// A field of a shape: an attribute, the text, a place in a sequence, or a variant of a choice.
+/// A field of a shape: an attribute, the text, an element of a sequence, or a variant of a choice.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Field {
@@ -172,9 +172,9 @@ pub struct Field {
     pub doc: Cow<'static, str>,
     /// The allowed values of the field.
     pub kind: Kind,
-    /// How often the field may occur.
+    /// How many times the field may occur.
     pub occurs: Occurs,
-    /// Whether examples of the payload contain the field, if the field may be missing.
+    /// Whether examples of the payload contain the field. Examples always contain a required field.
     pub in_example: bool,
     /// Whether the field is the payload's value, which [`value`](fn@value) returns. At most one
     /// field of a payload is its value.
@@ -196,7 +196,7 @@ impl Field {
     }
 }
 
-/// How often a field may occur in its place.
+/// How many times a field may occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Occurs {
@@ -221,8 +221,8 @@ pub enum Kind {
     Choice(Link),
     /// One element of any name, except the names of the fields beside it.
     Element,
-    /// A map: an element with any number of elements named [`ENTRY`]. Each entry has a value of
-    /// this kind, and a [`KEY`] that no other entry of the map has.
+    /// A map: an element with any number of elements named [`ENTRY`]. The boxed field describes
+    /// the value of an entry. Each entry also has an attribute [`KEY`], which is unique in the map.
     Map(Box<Field>),
 }
 

@@ -12,10 +12,10 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 const DEPTH_MAX: usize = 40;
 /// The greatest number in a counted repetition.
 const TIMES_MAX: u32 = 1_000;
-/// How many ranges and characters a pattern may have once its counted repetitions are written out.
-/// The matcher keeps all these ranges and characters in memory.
+/// How many ranges and bytes of text a pattern may have once its counted repetitions are written
+/// out. A compiled pattern keeps all of these in memory.
 const COST_MAX: usize = 50_000;
-/// How many characters an example may have.
+/// The search for an example gives up on a text that is longer than this many bytes.
 const EXAMPLE_MAX: usize = 10_000;
 
 /// The characters with which an XML name may begin.
@@ -26,7 +26,7 @@ const INITIAL: &str = concat!(
 );
 /// The further characters that an XML name may have after its first one.
 const INNER: &str = r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}";
-/// The general categories of Unicode, which `\p{…}` may name. Unicode blocks aren't supported.
+/// The general categories of Unicode that `\p{…}` may name. Unicode blocks aren't supported.
 const CATEGORIES: &str = " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po \
                           Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn ";
 
@@ -44,7 +44,8 @@ pub struct Wrong {
 ///
 /// # Errors
 ///
-/// Returns an error if the text isn't a pattern of XSD, or is nested too deep or repeats too often.
+/// Returns an error if the text isn't a pattern of XSD. Also returns an error for three things that
+/// aren't supported: Unicode blocks, groups more than 40 deep, and counts above 1000.
 pub fn translate(pattern: &str) -> Result<String, Wrong> {
     let mut reader = Reader { rest: pattern.chars().collect(), out: String::new() };
     reader.rest.reverse();
@@ -59,7 +60,7 @@ pub fn translate(pattern: &str) -> Result<String, Wrong> {
 ///
 /// # Errors
 ///
-/// Returns the errors of [`translate`]. Returns an error, too, if matching the pattern would take
+/// Returns the errors of [`translate`]. Also returns an error if matching the pattern would take
 /// too much memory.
 pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
     let translated = translate(pattern)?;
@@ -79,8 +80,8 @@ pub fn matches(hir: &Hir, text: &str) -> bool {
     ends(hir, &text, &BTreeSet::from([0])).contains(&text.len())
 }
 
-/// Returns a text that the pattern matches and that has from `least` to `most` characters. Returns
-/// `None` if the search finds no such text.
+/// Searches for a text that the pattern matches. The text has from `least` to `most` characters.
+/// Returns `None` if the search finds none.
 #[must_use]
 pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
     let mut empty = None;
@@ -283,8 +284,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the inside of brackets: characters and ranges. A subtraction, which begins with `-[`,
-    /// is read as another pair of brackets.
+    /// Reads the inside of brackets: characters, ranges and escapes. A subtraction such as the
+    /// `-[aeiou]` of `[a-z-[aeiou]]` is read as another pair of brackets.
     fn class(&mut self, depth: usize) -> Result<(), Wrong> {
         if depth > DEPTH_MAX {
             return wrong("too many brackets in brackets", "write a simpler pattern");
@@ -360,7 +361,8 @@ impl Reader {
     }
 }
 
-/// Returns the character that a letter after a `\` stands for, if it stands for one character.
+/// Returns the character that `\` and this letter stand for. Returns `None` if they stand for
+/// several characters, as `\d` does, or if there is no such escape.
 fn one(escaped: char) -> Option<char> {
     match escaped {
         'n' => Some('\n'),
@@ -439,9 +441,9 @@ fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     }
 }
 
-/// Appends to `out` a text for the pattern. Each repetition is written `more` times beyond its
-/// minimum, but never beyond its maximum. Each alternation takes the alternative with the number
-/// `branch`, modulo the number of alternatives. Returns false if no text can be made in this way.
+/// Appends a candidate for the pattern's example to `out`. Each repetition is written `more` times
+/// beyond its minimum, but not beyond its maximum. Each alternation takes the alternative with the
+/// index `branch`, modulo the number of alternatives. Returns false if no candidate can be made.
 fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     if out.len() > EXAMPLE_MAX {
         return false;
@@ -470,8 +472,8 @@ fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     }
 }
 
-/// Returns the character of these ranges that suits an example best. Returns `None` if XML allows
-/// none of them.
+/// Returns the character of these ranges that suits an example best. Letters and digits come first.
+/// Returns `None` if no suitable character is found.
 fn pick(ranges: &[(char, char)]) -> Option<char> {
     let has = |it: &char| ranges.iter().any(|(first, last)| (first..=last).contains(&it));
     let liked = ('a'..='z').chain('1'..='9').chain('A'..='Z').chain("0-_. ".chars());

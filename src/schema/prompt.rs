@@ -8,8 +8,8 @@ pub fn prompt(schema: &Schema) -> String {
     prompt_with(schema, None)
 }
 
-/// Returns a description as [`prompt`] does. Where an element of any name is allowed, the example
-/// contains an example of the payload `any`.
+/// Returns a description as [`prompt`] does. Where the schema allows an element of any name, the
+/// description's example contains an example of the payload `any`.
 #[must_use]
 pub fn prompt_with(schema: &Schema, any: Option<&Schema>) -> String {
     let heading = format!("<{}>: {}\n", schema.name.local(), line(&schema.shape.doc));
@@ -94,8 +94,8 @@ fn choice<'a>(
     }
 }
 
-/// Returns the text after a tag: the form of its scalar, or a hint that its shape was described
-/// above.
+/// Returns the text after a field's tag: the form of a scalar, or a hint that the shape was
+/// described above.
 fn behind(held: &Kind, seen: &[&Shape]) -> String {
     match held {
         Kind::Shape(link) if seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
@@ -110,8 +110,8 @@ fn behind(held: &Kind, seen: &[&Shape]) -> String {
 fn within<'a>(held: &'a Kind, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut String) {
     match held {
         Kind::Shape(link) if !seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
-            // Other lines can't refer to a shape without a name. Such a shape doesn't occur a
-            // second time.
+            // Later lines refer to a shape by its name. A shape without a name occurs only once, so
+            // no line refers to it.
             if !link.shape().name.is_empty() {
                 seen.push(link.shape());
             }
@@ -122,7 +122,7 @@ fn within<'a>(held: &'a Kind, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut
     }
 }
 
-/// Lists the words that a scalar may be and that have a description.
+/// Lists the words of a scalar that have a description.
 fn words(kind: &Kind, depth: usize, out: &mut String) {
     if let Kind::Scalar(scalar) = kind
         && let Scalar::Words(words) = scalar.base()

@@ -1,15 +1,14 @@
-//! Compares schemas. Two schemas are the same if they allow the same payloads; their documentation
-//! doesn't count.
+//! Compares schemas by structure. Descriptions, examples and the names of types don't count.
 
 use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 
-/// The pairs of shapes that were compared or are being compared. Without these pairs, the
-/// comparison of a recursive shape would never end.
+/// The pairs of shapes whose comparison has begun. A pair that occurs again isn't compared again,
+/// so that the comparison of a recursive shape ends.
 type Seen = Vec<(*const Shape, *const Shape)>;
 
 impl Schema {
-    /// Returns whether both schemas allow the same payloads, have the same flags, and find the same
-    /// value in each payload. Their documentation may differ.
+    /// Returns whether both schemas have the same name, flags and structure, and mark the same
+    /// field as the payload's value. Their descriptions, examples and names of types may differ.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         std::ptr::eq(self, other)

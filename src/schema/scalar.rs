@@ -20,33 +20,33 @@ pub enum Scalar {
     Character,
     /// `true`, `false`, `1` or `0`.
     Boolean,
-    /// A whole number of 8 bits.
+    /// A signed whole number of 8 bits.
     I8,
-    /// A whole number of 16 bits.
+    /// A signed whole number of 16 bits.
     I16,
-    /// A whole number of 32 bits.
+    /// A signed whole number of 32 bits.
     I32,
-    /// A whole number of 64 bits.
+    /// A signed whole number of 64 bits.
     I64,
-    /// A whole number of 128 bits.
+    /// A signed whole number of 128 bits.
     I128,
-    /// A whole number of 8 bits, from 0.
+    /// An unsigned whole number of 8 bits.
     U8,
-    /// A whole number of 16 bits, from 0.
+    /// An unsigned whole number of 16 bits.
     U16,
-    /// A whole number of 32 bits, from 0.
+    /// An unsigned whole number of 32 bits.
     U32,
-    /// A whole number of 64 bits, from 0.
+    /// An unsigned whole number of 64 bits.
     U64,
-    /// A whole number of 128 bits, from 0.
+    /// An unsigned whole number of 128 bits.
     U128,
-    /// A number of single precision, `INF`, `-INF` or `NaN`.
+    /// A floating-point number of single precision, `INF`, `-INF` or `NaN`.
     F32,
-    /// A number of double precision, `INF`, `-INF` or `NaN`.
+    /// A floating-point number of double precision, `INF`, `-INF` or `NaN`.
     F64,
     /// Bytes, in base64.
     Bytes,
-    /// A point in time, with its offset.
+    /// A point in time, with its offset from UTC.
     Timestamp,
     /// A span of time in days, hours, minutes and seconds.
     Duration,
@@ -66,29 +66,29 @@ pub enum Scalar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
-    /// Any text.
+    /// Any text, or a JSON value.
     Text,
     /// One character.
     Character,
     /// A whole number.
     Whole,
-    /// A number with a fraction.
+    /// A floating-point number.
     Float,
-    /// Bytes.
+    /// Bytes, in base64.
     Bytes,
-    /// A text without white space that has none of the forms above.
+    /// Another scalar whose text has no white space, such as a boolean, a word or a UUID.
     Token,
     /// Something that isn't a scalar.
     Other,
 }
 
-/// A scalar that may be one of several words.
+/// The allowed words of a scalar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Words {
-    /// The type's name, in kebab-case.
+    /// The type's name, in kebab-case. Empty if the type has no name.
     pub name: Cow<'static, str>,
-    /// The description of the type.
+    /// The description of the type. Empty if there is none.
     pub doc: Cow<'static, str>,
     /// The allowed words, without duplicates.
     pub list: Cow<'static, [Word]>,
@@ -229,8 +229,8 @@ impl Scalar {
         }
     }
 
-    /// Returns the bounds that follow from the number of bits. Bounds that are too long to show to
-    /// people are left out.
+    /// Returns the bounds of the integer type. Bounds that are too long to show to people, such as
+    /// those of 64 bits, are left out.
     pub(super) fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
         let (least, most) = match self {
             Scalar::I8 => (i8::MIN.into(), i8::MAX.into()),

@@ -1,5 +1,5 @@
 //! The walk over an element, guided by the element's shape. The walk calls a function for each
-//! field in turn. Checking and decoding both use this walk.
+//! field that it finds. Checking and decoding both use this walk.
 //!
 //! So checking and decoding see the same fields in the same order, and stop at the same error.
 //! Neither accepts an element that the other refuses. The code of `#[derive(Payload)]` calls this
@@ -55,12 +55,12 @@ impl<'a> At<'a> {
         text(self.view)
     }
 
-    /// Checks the element's text against a scalar's facets. A scalar that no Rust value can break
-    /// isn't checked.
+    /// Checks the element's text against a scalar's facets. Skips scalars that accept each value of
+    /// their Rust type, since decoding the text checks those.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text doesn't fit, or the element has more than text.
+    /// Returns an error if the scalar doesn't accept the text, or the element has more than text.
     pub fn holds(self, scalar: &Scalar) -> Result<(), Error> {
         if !scalar.may_break() || scalar.accepts(&self.text()?) {
             return Ok(());
@@ -68,14 +68,14 @@ impl<'a> At<'a> {
         Err(self.mismatch(scalar))
     }
 
-    /// Returns the error for a text that doesn't have this form.
+    /// Returns the error for an element whose text the scalar doesn't accept.
     #[must_use]
     pub fn mismatch(self, scalar: &Scalar) -> Error {
         error::value(self.view, None, &self.view.text(), scalar)
     }
 
-    /// Returns the error for a decoder that lacks a required field after the walk. This error never
-    /// occurs if the walk is correct.
+    /// Returns the error for a decoder that lacks a required field after the walk. Only a bug in
+    /// the walk can cause this error.
     #[must_use]
     pub fn incomplete(self) -> Error {
         error::incomplete(self.view)
@@ -111,13 +111,13 @@ enum Part<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Returns the field for an entry of a map.
+    /// Makes the [`Found`] for an entry of a map.
     pub(super) fn entry(field: &'a Field, at: At<'a>) -> Found<'a> {
         Found { index: 0, field, at, part: Part::Element }
     }
 
-    /// Checks the text of a scalar that has facets, before the visitor gets the field. So decoding
-    /// respects the facets, as checking does.
+    /// Checks a field's text against the field's facets, before the visitor gets the field. So
+    /// decoding respects the facets, as checking does.
     fn held(self) -> Result<Found<'a>, Error> {
         match &self.field.kind {
             Kind::Scalar(scalar) if scalar.may_break() && !scalar.accepts(&self.text()?) => {
@@ -140,7 +140,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Returns the error for a text that doesn't have this form.
+    /// Returns the error for a field whose text the scalar doesn't accept.
     #[must_use]
     pub fn mismatch(&self, scalar: &Scalar) -> Error {
         match self.part {
@@ -152,7 +152,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The visitor: the function that gets each field in turn. An error from the visitor ends the walk.
+/// The visitor: the function that gets each field. An error from the visitor ends the walk.
 pub type Visit<'v> = dyn FnMut(Found<'_>) -> Result<(), Error> + 'v;
 
 /// Walks over an element: its attributes in the shape's order, then its content. With
@@ -201,7 +201,7 @@ pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
 /// # Errors
 ///
 /// Returns an error if the map contains anything but entries, an entry without a key, or a key
-/// twice. Errors of the visitor are returned, too.
+/// twice. Also returns the visitor's error.
 pub fn entries<'a>(
     at: At<'a>,
     visit: &mut dyn FnMut(&'a str, At<'a>) -> Result<(), Error>,
@@ -233,8 +233,8 @@ pub fn entries<'a>(
 
 /// Returns whether the element `child` belongs to this field of a sequence.
 ///
-/// A field that takes any element doesn't take an element with the name of a field beside it. So an
-/// element with the name of an optional field always belongs to that field.
+/// A field of the kind [`Kind::Element`] doesn't take an element that has the namespace of the
+/// parent and the name of another field. Such an element always belongs to the other field.
 pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: View<'_>) -> bool {
     let ours = child.shares_namespace(parent);
     match field.kind {
@@ -277,8 +277,8 @@ fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Resul
     visit_each(fields, &values, at, visit)
 }
 
-/// The values of the attributes that a shape declares. They are collected in one pass over the
-/// element's attributes.
+/// The values of the attributes that a shape declares. One pass over the element's attributes
+/// collects them.
 struct Values<'a> {
     few: [Option<&'a str>; FEW_ATTRIBUTES],
     /// The values, if the shape has more than `FEW_ATTRIBUTES` attributes.
@@ -304,7 +304,7 @@ impl<'a> Values<'a> {
         *all.get(index)?
     }
 
-    /// Keeps an attribute's value, and returns whether the shape has the attribute.
+    /// Keeps the value of an attribute that the shape declares. Returns false for other attributes.
     fn take(&mut self, fields: &[Field], attribute: &Attribute<'a>) -> bool {
         let found = fields.iter().position(|field| field.name == attribute.local);
         let value = found.and_then(|index| self.all().get_mut(index));

@@ -6,10 +6,12 @@ use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, Wor
 
 /// Returns the payload's schema as an XSD document.
 ///
-/// The document may differ from the schema where XSD can't express the schema. It is stricter where
-/// XSD couldn't distinguish an element of any name from the fields beside it: there, the element
-/// must be in another namespace. It is more permissive for some scalars: for example, it allows any
-/// text where the schema requires JSON.
+/// The document may differ from the schema where XSD can't express the schema:
+///
+/// * XSD may be unable to distinguish an element of any name from the fields beside it. Then the
+///   document requires another namespace for that element, and so is stricter.
+/// * For some scalars, the document is more permissive. For example, it allows any text where the
+///   schema requires JSON.
 #[must_use]
 pub fn xsd(schema: &Schema) -> String {
     let mut writer = Writer::default();
@@ -26,15 +28,14 @@ pub fn xsd(schema: &Schema) -> String {
     format!("{header}{}", document.render())
 }
 
-/// The state of the writer: the types and groups that need definitions, and the definitions written
-/// so far.
+/// Writes one document. The writer collects the types and groups that need definitions, and the
+/// definitions that it has written.
 #[derive(Default)]
 struct Writer<'a> {
     types: Vec<(&'a Shape, String)>,
     groups: Vec<(&'a Shape, String)>,
     words: Vec<(&'a Words, String)>,
-    /// The names of types that are taken. In XSD, a simple and a complex type can't have the same
-    /// name.
+    /// The type names that are already taken. In XSD, simple and complex types share their names.
     taken: Vec<String>,
     keys: usize,
     defined: Vec<Node>,
@@ -98,7 +99,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the simple type of an element that has only text.
+    /// Returns the simple type of an element that has only text. Returns `None` for other elements.
     fn text_only(&mut self, shape: &'a Shape) -> Option<Simple> {
         match &shape.content {
             Content::Text(field) if shape.attributes.is_empty() => match &field.kind {
@@ -278,7 +279,7 @@ impl<'a> Writer<'a> {
         let digits = whole.narrowest();
         let decimal = digits.digits.is_some() || digits.fraction_digits.is_some();
         let simple = match base {
-            // XSD only counts digits of decimal numbers, which have no exponent.
+            // In XSD, facets on digits are only for decimal numbers, which have no exponent.
             Scalar::F32 | Scalar::F64 if decimal => Simple::Named("xs:decimal".to_owned()),
             base => self.simple(base),
         };
@@ -403,8 +404,8 @@ fn restricted(base: &str, facet: &str, value: &str) -> Simple {
     Simple::Inline(Node::new("xs:simpleType").holding([base]))
 }
 
-/// Restricts a simple type by these facets. The type stays as it is if XSD has none of the facets
-/// that are set.
+/// Restricts a simple type by these facets. Returns the type unchanged if the facets restrict
+/// nothing.
 fn narrowed(simple: Simple, facets: &Facets) -> Simple {
     let mut all = Vec::new();
     let mut say = |facet: &str, value: Option<String>| {

@@ -1,5 +1,5 @@
 //! A simulated disk in virtual time. The disk is slow, and the log on it survives crashes. Tests
-//! can make it full or broken.
+//! can make the disk full or broken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use crate::sim::Sim;
 
 /// A simulated disk. The log on it survives crashes of the machine.
 ///
-/// The disk keeps a batch some time after the batch was appended, and sometimes keeps several
-/// batches at once. After a crash some batches may not be kept yet. When the log is opened again,
-/// the disk keeps a random number of these batches, the oldest first, and loses the others. The
-/// program that appended these batches can't know which of them were kept.
+/// A batch becomes durable some time after it was appended: the disk keeps it. Sometimes the disk
+/// keeps several batches at once. After a crash some batches may not be kept yet. When the log is
+/// opened again, the disk keeps a random number of these batches, the oldest first, and loses the
+/// others. The program that appended these batches can't know which of them were kept.
 #[derive(Clone)]
 pub struct Disk(Arc<Platter>);
 

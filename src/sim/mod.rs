@@ -1,5 +1,5 @@
-//! A simulated runtime for tests. The runtime has virtual time, one source of random numbers, and
-//! crashes. The same seed always gives the same run.
+//! A simulated runtime for tests. The runtime has virtual time and one source of random numbers.
+//! It can simulate crashes. The same seed always gives the same run.
 //!
 //! ```
 //! use std::time::Duration;
@@ -62,8 +62,8 @@ pub use crate::sim::chance::Chance;
 pub use disk::{Disk, DiskLog};
 
 /// A runtime in virtual time. Random numbers from the seed decide which of the ready tasks runs
-/// next, and how long each step takes. When no task is ready, the time jumps to the end of the next
-/// sleep.
+/// next, and how long each step takes. When no task is ready, the time jumps to the point at which
+/// the next sleep ends.
 ///
 /// A clone is another handle of the same runtime.
 #[derive(Clone)]
@@ -239,8 +239,8 @@ impl Sim {
         state.next
     }
 
-    /// Chooses the ready task that runs next. If none is ready, the time jumps to the end of the
-    /// next sleep.
+    /// Chooses the ready task that runs next. If none is ready, the time jumps to the point at
+    /// which the next sleep ends.
     fn advance(&self) -> Result<u64, Stuck> {
         let mut state = self.state();
         if state.steps >= state.steps_max {

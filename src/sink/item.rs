@@ -87,8 +87,8 @@ impl Item {
     }
 }
 
-/// The items that wait for a sink: at most a page of entries, and live payloads and events of
-/// providers within their bounds.
+/// The items that wait for a sink. At most a page of entries waits here. Live payloads and events
+/// of providers have bounds of their own.
 pub(super) struct Waiting {
     pub(super) items: VecDeque<Item>,
     queue: Arc<LiveQueue>,
@@ -140,8 +140,8 @@ impl Waiting {
         self.items.extend(items);
     }
 
-    /// Drops all items that wait. Then queues items with the number of skipped entries and the
-    /// numbers of dropped events of providers.
+    /// Drops all items that wait. Then queues how many events of providers were dropped, and how
+    /// many entries are skipped. Dropped live payloads aren't counted here.
     pub(super) fn skip(&mut self, entries: u64) {
         let (mut dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
         let waiting = self.items.drain(..).filter_map(|item| match item {

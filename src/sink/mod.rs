@@ -1,10 +1,10 @@
-//! Sinks: destinations of a pump's entries and live payloads. A sink writes files, sends to a
-//! WebSocket, or passes them to the program itself.
+//! Sinks: destinations of a pump's entries and live payloads. A sink writes them into files, sends
+//! them to a WebSocket, or passes them to the program itself.
 //!
-//! A sink follows the log, and gets each entry at least once, in the order of the log. A sink of
-//! files or a WebSocket keeps its position in a file beside the log, so it also gets the entries
-//! that were written while it was away. With `buffer_on_disconnect: false`, a WebSocket doesn't get
-//! those entries.
+//! A sink follows the log, and gets each entry at least once, in the order of the log. Entries wait
+//! in the log while the sink is away. With `buffer_on_disconnect: false`, a WebSocket doesn't get
+//! those entries. A sink of files or a WebSocket can keep its position in a file beside the log. It
+//! then continues from that position after a restart.
 //!
 //! A sink can also get raw events, which are the events of providers' streams. A sink of raw events
 //! alone gets no entries.
@@ -125,8 +125,8 @@ impl Sink {
     }
 
     /// A sink for the program itself, and its receiving end. At most `items_max` items wait in the
-    /// channel, where 0 counts as 1; further entries wait in the log. The sink begins with the
-    /// entries that are written after the pump's start.
+    /// channel; 0 counts as 1. Further entries wait in the log. The sink begins with the entries
+    /// that are written after the pump's start.
     #[must_use]
     pub fn channel(name: &str, items_max: usize) -> (Sink, Items) {
         let (sender, items) = channel::bounded(items_max);
@@ -163,16 +163,16 @@ impl Sink {
         Sink { selection, ..self }
     }
 
-    /// Makes the sink begin after this position of the log. The program itself has kept the
-    /// position.
+    /// Makes the sink begin after this position of the log. The sink then keeps no position: the
+    /// program itself must do that.
     #[must_use]
     pub fn after(self, position: u64) -> Sink {
         Sink { after: Some(position), ..self }
     }
 
-    /// Makes the sink keep its position in a file beside this log. Without such a file, a sink of
-    /// files or a WebSocket begins at the log's beginning with each start. A sink without entries
-    /// keeps no position.
+    /// Makes the sink keep its position in a file beside this log. A sink of files or a WebSocket
+    /// begins at the log's beginning if it has no such file. A sink without entries keeps no
+    /// position.
     ///
     /// # Errors
     /// The position's file exists but holds no position, or the sink would write to a file of the

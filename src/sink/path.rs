@@ -51,7 +51,8 @@ impl Template {
     }
 
     /// Whether the path may name a file of the log. The names of a log's files all begin with the
-    /// log's own name.
+    /// log's own name. If `{thread_id}` stands in a folder's name, only the path for items without
+    /// a thread is checked.
     pub(super) fn may_be_of(&self, log: &Path) -> bool {
         let path = self.fill(None);
         let folder = |it: &Path| {

@@ -9,7 +9,7 @@ use crate::wire::Payload;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Payload)]
 // Exhaustive: code that keeps budgets has to handle every key.
 pub enum BudgetKey {
-    /// Messages to listeners, except the pump's own.
+    /// Messages that listeners get, without those that the pump itself sends.
     Messages,
     /// Turns of one listener in one thread.
     Turns,
@@ -58,18 +58,18 @@ impl fmt::Display for BudgetKey {
     }
 }
 
-/// Raises a budget of a tree of threads; for operators. Work that had run out of it goes on. The
-/// answer is `budget-raised`.
+/// Raises a budget of a tree of threads. Only operators may do so. Threads that waited because a
+/// budget was spent go on. The answer is `budget-raised`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct RaiseBudget {
     /// The budget.
     #[payload(attribute)]
     pub key: BudgetKey,
-    /// How much to add; this or `to`.
+    /// How much to add. Give either `by` or `to`.
     #[payload(attribute)]
     pub by: Option<u64>,
-    /// The new limit, or `unlimited`; instead of `by`.
+    /// The new limit, or `unlimited`. Give either `by` or `to`.
     #[payload(attribute, no_example, pattern = "[0-9]+|unlimited", example = "200")]
     pub to: Option<String>,
 }
@@ -89,7 +89,8 @@ pub struct BudgetRaised {
     pub by: String,
 }
 
-/// Most of a budget is spent. Sent once each at 75, 90 and 95 percent of a limit.
+/// A budget is spent to 75, 90 or 95 percent. The pump reports each percentage at most once per
+/// limit.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct BudgetWarning {
@@ -113,7 +114,7 @@ pub struct BudgetWarning {
     pub listener: Option<String>,
 }
 
-/// A budget is spent: nothing more runs here until an operator raises it.
+/// A budget is spent. The thread waits until an operator raises the budget.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct OverBudget {
@@ -130,42 +131,44 @@ pub struct OverBudget {
 
 /// A listener's reservation or settlement in the budgets of a tree of threads.
 ///
-/// A reservation comes before the work, a settlement after it: `turns`, `tokens` and `cost_micros`
-/// add up to what is spent. The other fields describe a request to a model.
+/// A listener reserves before its work, and settles after it. Over all charges, `turns`, `tokens`
+/// and `cost_micros` add up to what is spent. The fields from `model` on describe a request to a
+/// model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct Charge {
-    /// Turns of the listener in the thread; negative gives some back.
+    /// Turns of the listener in the thread. A negative number gives turns back.
     #[payload(attribute)]
     pub turns: i64,
-    /// Tokens; negative gives some back.
+    /// Tokens of models. A negative number gives tokens back.
     #[payload(attribute)]
     pub tokens: i64,
-    /// Money, in millionths; negative gives some back.
+    /// Money, in millionths of the operator's currency. A negative number gives money back.
     #[payload(attribute)]
     pub cost_micros: i64,
-    /// Whether it is a settlement, which no limit refuses.
+    /// Whether the charge is a settlement. No limit refuses a settlement.
     #[payload(attribute)]
     pub settled: bool,
     /// The model that is asked, if any.
     #[payload(attribute, example = "small at http://127.0.0.1:8080/v1")]
     pub model: Option<String>,
-    /// Tokens of the prompt: in a reservation expected, in a settlement used.
+    /// Tokens of the prompt: the expected number in a reservation, the used number in a settlement.
     #[payload(attribute)]
     pub tokens_in: Option<u64>,
-    /// Tokens of the reply: in a reservation at most, in a settlement used.
+    /// Tokens of the reply: the maximum in a reservation, the used number in a settlement.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
-    /// Of a settled prompt's tokens, those read from the provider's cache.
+    /// Tokens of a settled prompt that the provider read from its cache.
     #[payload(attribute)]
     pub tokens_cached: Option<u64>,
-    /// Of a settled prompt's tokens, those written to the provider's cache.
+    /// Tokens of a settled prompt that the provider wrote to its cache.
     #[payload(attribute)]
     pub tokens_cache_written: Option<u64>,
-    /// What a settled turn cost, in millionths of money; absent if the price isn't known.
+    /// The cost of a settled turn, in millionths of the operator's currency. Absent if the price
+    /// isn't known.
     #[payload(attribute)]
     pub spent_micros: Option<u64>,
-    /// Whether a settlement's tokens are an estimate, since the provider didn't say.
+    /// Whether a settlement's tokens are an estimate, because the provider didn't report them.
     #[payload(attribute)]
     pub estimated: Option<bool>,
 }
@@ -222,17 +225,17 @@ fn whole(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// Messages go round in a circle: the next one is refused.
+/// Messages go round in a circle. The pump refuses the next message of the circle.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct LoopWarning {
-    /// The listener that sent the last one.
+    /// The listener that sent the last message.
     #[payload(attribute, example = "researcher")]
     pub listener: String,
     /// The limit that was reached: `repeats_max` or `chain_max`.
     #[payload(attribute, example = "repeats_max")]
     pub limit: String,
-    /// Its value.
+    /// The limit's value.
     #[payload(attribute, example = "3")]
     pub value: u64,
 }

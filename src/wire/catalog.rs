@@ -61,9 +61,9 @@ impl Catalog {
         self.schemas.get(name).map(|it| &**it)
     }
 
-    /// Returns whether only the pump and the house staff may send payloads with this name. In the
-    /// core namespace, unknown names are reserved, too. In the envelope's namespace, all names are
-    /// reserved.
+    /// Returns whether a name is reserved: only the pump, and listeners with a grant for it, may
+    /// send payloads with a reserved name. In the core namespace, unknown names are reserved, too.
+    /// In the envelope's namespace, all names are reserved.
     #[must_use]
     pub fn is_reserved(&self, namespace: &str, local: &str) -> bool {
         let mut names = self.named(local).iter().filter(|it| it.namespace() == namespace);
@@ -108,8 +108,8 @@ impl Catalog {
     /// Puts an element without a namespace into this namespace, and checks the result.
     ///
     /// # Errors
-    /// Returns the errors of [`check`](Catalog::check), with places in the element as it was sent.
-    /// Also returns the errors of [`adopt`].
+    /// Returns the errors of [`check`](Catalog::check). Their lines and columns are those of the
+    /// element as it was sent. Also returns the errors of [`adopt`].
     pub fn check_as(
         &self,
         element: &Element,
@@ -133,7 +133,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Wraps a payload that its own type wrote. Such a payload fits its schema without a check.
+    /// Wraps a payload that its Rust type encoded. Such a payload fits its schema, so it needs no
+    /// check.
     #[must_use]
     pub(crate) fn typed(name: Name, element: Element) -> Checked {
         Checked { name, element }
@@ -151,7 +152,7 @@ impl Checked {
         &self.element
     }
 
-    /// Returns whether only the pump and the house staff may send the payload.
+    /// Returns whether the payload's name is reserved in this catalogue.
     #[must_use]
     pub fn is_reserved(&self, catalog: &Catalog) -> bool {
         catalog.is_reserved(self.name.namespace(), self.name.local())

@@ -10,22 +10,22 @@ pub struct Accepted {
     /// The message's thread.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub thread: String,
-    /// Its number in the thread.
+    /// The message's number in the thread.
     #[payload(attribute)]
     pub seq: u64,
-    /// The sender's own id, where it gave one.
+    /// The sender's own id for the message, if any.
     #[payload(attribute)]
     pub id: Option<String>,
 }
 
-/// A fault: what was sent is wrong, or it failed on its way.
+/// A fault: a message is wrong, or the work on it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Huh {
     /// The number of the fault, such as `P0007`; each has a page in `docs/faults/`.
     #[payload(attribute, example = "P0007")]
     pub code: String,
-    /// The line in what was sent, from 1.
+    /// The line of the mistake in the sender's text, from 1.
     #[payload(attribute)]
     pub line: Option<u32>,
     /// The column in that line, in characters from 1.
@@ -37,7 +37,7 @@ pub struct Huh {
     /// Whether the same message may succeed when it is sent again.
     #[payload(attribute)]
     pub retry: bool,
-    /// The sender's own id for the push that was refused, where it gave one.
+    /// The sender's own id for the refused push, if any.
     #[payload(attribute)]
     pub id: Option<String>,
     /// What is wrong.
@@ -76,7 +76,7 @@ pub struct SystemThreadError {
     /// What to do.
     #[payload(attribute, example = "Unknown thread; emit <spawn-thread/> to create.")]
     pub message: String,
-    /// The sender's own id for the push that was refused, where it gave one.
+    /// The sender's own id for the refused push, if any.
     #[payload(attribute)]
     pub id: Option<String>,
 }
@@ -135,8 +135,8 @@ pub struct DoorRefusals {
 /// How often one sender was refused with one fault.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct DoorRefusal {
-    /// The sender's identity, or its address if it hasn't authenticated; absent for senders beyond
-    /// those that are counted apart.
+    /// The sender's identity, or its address if it hasn't authenticated. Absent where refusals of
+    /// several senders are counted together.
     #[payload(attribute, example = "ada")]
     pub who: Option<String>,
     /// The number of the fault.
@@ -147,15 +147,16 @@ pub struct DoorRefusal {
     pub count: u64,
 }
 
-/// An image, a document or a file in a thread. A prompt shows it where the agent's model takes its
-/// media type; answers name its entry. It starts no turn by itself.
+/// An image, a document or a file in a thread. Prompts show it if the agent's model takes its media
+/// type and the size permits. A tool's answer refers to an attachment by its entry. An attachment
+/// starts no turn by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", bookkeeping)]
 pub struct Attachment {
     /// Its media type.
     #[payload(attribute, example = "image/png")]
     pub media_type: String,
-    /// The BLAKE3 digest of its bytes, in hexadecimal, where the sender says it.
+    /// The BLAKE3 digest of its bytes, in hexadecimal, if the sender gave it.
     #[payload(attribute, no_example)]
     pub digest: Option<String>,
     /// Its bytes.
@@ -196,7 +197,7 @@ impl Attachment {
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, live, bookkeeping)]
 pub struct Progress {
-    /// How much is done, in a unit of the listener's own.
+    /// How much is done, in a unit that the listener chooses.
     #[payload(attribute, example = "3")]
     pub done: Option<f64>,
     /// How much there is to do, in the same unit.
@@ -233,8 +234,8 @@ pub enum OutputStream {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Done {}
 
-/// A listener has nothing left to wait for: the thread's only unconsumed messages are those that
-/// the listener itself parked.
+/// For a listener that parked messages: nothing that these messages caused is left to do in the
+/// thread.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", rename = "nothing-under-way", reserved)]
 pub struct NothingUnderWay {}
@@ -265,8 +266,8 @@ pub struct ThreadResult {
     pub payload: Option<Element>,
 }
 
-/// An interim message of a child thread, for its opener. It starts only handlers of listeners that
-/// take this payload.
+/// An interim message of a child thread, recorded in the parent thread. The message starts only
+/// handlers of listeners that take `thread-note`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct ThreadNote {
@@ -284,7 +285,7 @@ pub enum ThreadStatus {
     Completed,
     /// Without an answer: nothing was left to do in it.
     Empty,
-    /// With a fault, or with an `Err` of its listener.
+    /// With a fault, or with an error that its listener returned.
     Failed,
     /// It was cancelled.
     Cancelled,
@@ -297,7 +298,7 @@ pub struct ThreadCancelled {
     /// The thread; all threads below it are cancelled, too.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub thread: String,
-    /// The identity or listener that cancelled it.
+    /// The identity or listener that cancelled it, or the pump itself.
     #[payload(attribute, example = "ada")]
     pub by: String,
     /// Why.
@@ -309,26 +310,26 @@ pub struct ThreadCancelled {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ContextCleared {
-    /// How many messages were asked to stay in view: the first and the newest.
+    /// How many messages were to stay in view, by the request: the first and the newest.
     #[payload(attribute, min = 1, example = "10")]
     pub kept_messages: u64,
-    /// The last hidden entry: entries 2 up to it are hidden. If absent, `kept_messages` counts
-    /// entries, and the newest before the request stay.
+    /// Entries 2 up to this number are hidden, without those in `except`. Absent in logs of 0.1.0:
+    /// there `kept_messages` counts entries, and the newest before the request stay.
     #[payload(attribute, no_example)]
     pub upto: Option<u64>,
     /// Entries up to `upto` that stay in view, such as open questions and summaries.
     #[payload(attribute, list, no_example)]
     pub except: Option<Vec<u64>>,
-    /// How many messages are hidden now, by this clear and earlier ones in force.
+    /// How many messages are hidden now, by this clear and by earlier ones that weren't undone.
     #[payload(attribute, no_example)]
     pub hidden: Option<u64>,
 }
 
-/// The newest `context-cleared` in force is undone: prompts show again what it hid.
+/// The newest `context-cleared` is undone: prompts show the messages again that it hid.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ContextRestored {
-    /// Whether there was one to undo.
+    /// Whether there was a clear to undo.
     #[payload(attribute)]
     pub was_cleared: bool,
 }
@@ -357,7 +358,7 @@ pub struct Authenticated {
     pub identity: String,
 }
 
-/// The organism starts; nothing was accepted before.
+/// The organism starts. Messages are accepted only after this entry.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Boot {
@@ -372,7 +373,7 @@ pub struct Boot {
     /// The version of the pump.
     #[payload(example = "0.1.0")]
     pub version: String,
-    /// BLAKE3 over the XSD of every payload that it knows.
+    /// A BLAKE3 digest of the XSDs of all payloads that the organism knows.
     #[payload(example = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262")]
     pub catalogue: String,
 }
@@ -384,7 +385,7 @@ pub struct ShutdownSignal {
     /// Always `graceful`: running work may finish.
     #[payload(example = "graceful")]
     pub mode: String,
-    /// How long that may take, in seconds.
+    /// How long running work may take, in seconds.
     #[payload(rename = "timeout-seconds")]
     pub timeout_seconds: u64,
     /// When.
@@ -403,27 +404,27 @@ pub struct Heartbeat {
     /// How many events wait for the workers.
     #[payload(rename = "queue-depth")]
     pub queue_depth: u64,
-    /// How many trees of threads are awake.
+    /// How many trees of threads are in memory.
     #[payload(rename = "active-threads")]
     pub active_threads: u64,
     /// When.
     pub timestamp: Timestamp,
 }
 
-/// The wall clock was set while the pump ran. Until the next start, times in the log ignore this:
-/// they show elapsed time.
+/// The wall clock was set while the pump ran. Until the next start, times in the log ignore the new
+/// setting: they go on from the old one.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ClockSet {
-    /// How far it was set forwards; negative if it was set back.
+    /// How far the wall clock was set forwards. Negative if it was set back.
     #[payload(attribute, example = "PT3600S")]
     pub by: SignedDuration,
-    /// The time that it shows now.
+    /// The time that the wall clock shows now.
     #[payload(attribute)]
     pub clock: Timestamp,
 }
 
-/// The organism has a listener that it didn't have before.
+/// The organism has a listener that it didn't have at its last start.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ListenerJoined {

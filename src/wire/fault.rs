@@ -62,7 +62,7 @@ codes! {
         retry false;
     /// The `<from>` names another identity than the sender's.
     ForgedSender = 9, "Leave <from> out: the pump sets it.", retry false;
-    /// Only the pump and the house staff may send this payload.
+    /// Only the pump, and listeners with a grant for it, may send this payload.
     Reserved = 10, "Send a payload of a listener's; this name is the pump's own.", retry false;
     /// No listener takes the payload, or the sender may not send to that listener.
     Undeliverable = 11, "Check the payload's name and namespace, and <to> if you set it.",
@@ -92,14 +92,15 @@ codes! {
     LogFailed = 19, "The operator must look at the disk and restart the pump.", retry true;
     /// The pump is stopping.
     Stopping = 20, "Connect again when the pump is back, and send it again.", retry true;
-    /// The token is unknown, or `<authenticate>` came at the wrong moment.
+    /// The token is unknown or no longer listed, or `<authenticate>` is missing or came too late.
     Authentication = 21,
         "Send <authenticate token=\"…\"/> first, once, with a token that is listed.",
         retry false;
-    /// The first byte of the stream begins neither framing, or a frame is empty.
+    /// The stream begins with neither a length nor an element, has text between elements, or has an
+    /// empty message.
     Framing = 22, "Begin with '<', or with a length of four bytes, most significant first.",
         retry false;
-    /// The rest of a message didn't arrive.
+    /// The rest of a message didn't arrive, or arrived too slowly.
     HalfMessage = 23, "Send each message whole, and in time.", retry true;
     /// The client didn't read what the pump sent.
     SlowReader = 24, "Read what the pump sends while you send; what you missed is in the log.",
@@ -121,11 +122,12 @@ codes! {
     ListenerGone = 30, "Send it to a listener that exists now.", retry false;
     /// The pump itself failed.
     Broken = 31, "The operator must restart the pump, and report what its traces say.", retry true;
-    /// The thread has ended, or waits for its operator.
+    /// The thread has ended: it is closed, cancelled or failed.
     ThreadEnded = 40, "Open another thread; what this one has stays in the log.", retry false;
-    /// The message waited in a thread that was ended.
+    /// The message's thread was cancelled before the message was answered.
     Cancelled = 41, "Send it again in another thread, if it still matters.", retry false;
-    /// The message needs more than the tree's budget has left.
+    /// The message needs more than the tree's budget has left, or its thread waits because a budget
+    /// is spent.
     OverBudget = 42, "Do with less, or have an operator raise the budget that the message names.",
         retry false;
     /// A listener sent a payload more often in a row than `repeats_max` allows, or a chain of
@@ -140,7 +142,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// A numbered error. The pump reports it to the sender in a reserved payload, `huh`.
+/// A numbered error. The pump reports it to the sender in a reserved payload, in most cases `huh`.
 ///
 /// Code outside the crate can read faults and return them. The function that creates a fault from a
 /// code and a message is private to the crate.
@@ -174,7 +176,8 @@ pub struct Fault {
 pub struct BudgetLeft {
     /// The key of the budget.
     pub key: BudgetKey,
-    /// The amount left. It includes the amounts that running handlers have reserved.
+    /// The amount left. It includes the amounts that other running handlers have reserved, since
+    /// these handlers may give them back.
     pub amount: u64,
 }
 

@@ -5,19 +5,19 @@ use crate::wire::Payload;
 
 /// Asks a door to send a thread's entries: those that exist and those to come.
 ///
-/// The answer is `<following>`; then each entry comes in a `<message>` of its own, whose `<meta>`
-/// says that it is followed. To resume, set `after` to the number of the last entry received. A
-/// second `<follow>` of a thread replaces the first.
+/// The answer is `<following>`. Then each entry comes in its own `<message>`, with `<followed>` in
+/// the `<meta>`. To resume, set `after` to the number of the last entry received. A second
+/// `<follow>` of a thread replaces the first.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct Follow {
-    /// The thread: the sender's own, or any for an operator.
+    /// The thread. Only operators may follow threads of others.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub thread: String,
     /// Only entries after this number; all by default.
     #[payload(attribute, example = "12")]
     pub after: Option<u64>,
-    /// Whether to send live payloads, too: shown as they happen, never logged, sometimes dropped.
+    /// Whether to send live payloads, too. They aren't in the log, and a slow client misses some.
     #[payload(attribute, example = "true")]
     pub live: Option<bool>,
 }
@@ -50,7 +50,7 @@ pub struct Unfollow {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1", reserved)]
 pub struct Unfollowed {
-    /// The thread; without it, every one that this connection followed.
+    /// The thread; by default, all that this connection followed.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub thread: Option<String>,
 }

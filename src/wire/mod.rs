@@ -1,5 +1,5 @@
-//! The data that crosses the boundary of a pump: envelopes, payloads and faults. This module
-//! depends neither on listeners nor on threads.
+//! The data that crosses the boundary of a pump: envelopes, payloads and faults. The engine and the
+//! listeners depend on this module, never the reverse.
 
 pub mod budget;
 pub mod missing_namespace;

@@ -1,4 +1,4 @@
-//! The trait of payloads. A payload is a type that describes, writes and reads one element.
+//! The trait of payload types. Such a type describes, writes and reads one XML element.
 
 pub use pumphouse_macros::Payload;
 
@@ -79,7 +79,8 @@ pub trait Payload: Sized + Send + 'static {
     }
 }
 
-/// A payload that may be sent live: followers see it, and the log never gets it.
+/// A payload that may be sent live. Followers see a payload that is sent live, and the log doesn't
+/// get it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not live",
     label = "sent through the log only",

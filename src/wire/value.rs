@@ -4,7 +4,7 @@
 //! - [`Text`]: one scalar, which may also be an attribute.
 //! - [`Part`]: the inside of one element.
 //! - [`Item`]: one element of a sequence.
-//! - [`Items`]: a field of a sequence, with one item or several.
+//! - [`Items`]: a field of a sequence, with any number of items.
 //! - [`Attribute`]: a field that is an attribute.
 //!
 //! The derive implements the first three.

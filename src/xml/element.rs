@@ -221,7 +221,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns the canonical bytes for a place where the default namespace is `namespace` already.
-    /// The bytes don't declare that namespace again. An element without a namespace undeclares it.
+    /// The bytes don't declare that namespace again. If the element has no namespace, the bytes
+    /// undeclare a non-empty `namespace` with `xmlns=""`.
     #[must_use]
     pub fn canonical_within(self, namespace: &str) -> Bytes {
         canon::write_within(self.document, self.node, namespace)

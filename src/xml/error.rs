@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 // Exhaustive: a place is these three numbers.
 pub struct Place {
-    /// The line, counted from 1. `\n`, `\r\n` and `\r` each end a line.
+    /// The line, counted from 1. In XML, `\n`, `\r\n` and `\r` each end a line.
     pub line: u32,
     /// The column, counted from 1 in characters.
     pub column: u32,

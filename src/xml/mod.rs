@@ -13,11 +13,11 @@
 //!
 //! - [`Splitter`] cuts a stream into elements.
 //! - [`read()`] checks a document strictly and makes it an [`Element`].
-//! - [`Writer`] makes an [`Element`] from calls.
+//! - [`Writer`] builds an [`Element`] from method calls.
 //!
-//! [`read()`] and [`tokens`], which is a baseline for benchmarks, use the tokenizer of the library
-//! `quick_xml`, and `root` uses its `unescape`. This module doesn't depend on envelopes, schemas or
-//! sockets.
+//! [`read()`] uses the tokenizer of the library `quick_xml`. So does [`tokens`], a baseline for
+//! benchmarks. `root` uses the library's function `unescape`. This module doesn't depend on
+//! envelopes, schemas or sockets.
 
 mod canon;
 mod chars;

@@ -40,7 +40,7 @@ const LENGTH: Bits = Bits { low: 13, max: 0x1F };
 const NAME: Bits = Bits { low: 0, max: 0x1FFF };
 
 /// A bit in an attribute's `rest`: the next place holds the span of the value. Without this bit,
-/// the value follows the name after `="`.
+/// exactly `="` stands between the name and the value.
 const APART: u32 = 1 << 31;
 /// A field in an attribute's `rest` without [`APART`]: the length of the attribute's local name.
 const LOCAL: Bits = Bits { low: 25, max: 0x3F };

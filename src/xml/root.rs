@@ -30,7 +30,7 @@ fn unescaped(bytes: &[u8]) -> Option<Cow<'_, str>> {
 
 /// The names and the values of a start tag's attributes, as they are written.
 struct StartTag<'a> {
-    /// What follows the last attribute that was read.
+    /// The bytes after the last attribute that was read.
     rest: &'a [u8],
 }
 

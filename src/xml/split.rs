@@ -10,7 +10,8 @@ use super::chars::{find_illegal, is_space};
 use super::error::{BYTE_ORDER_MARK, Error, Kind, Refusal};
 use crate::limits::XmlLimits;
 
-/// How a connection marks where messages end. The connection's first byte decides.
+/// How a connection marks where messages end. The first byte of the connection determines the
+/// framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 // Exhaustive: both sides of a connection have to know all framings.
 pub enum Framing {
@@ -307,8 +308,8 @@ impl Splitter {
         Ok(!BYTE_ORDER_MARK.starts_with(&self.waiting))
     }
 
-    /// Ends the gap before a message. Fails if the message starts with an XML declaration and more
-    /// than a byte order mark was dropped before it.
+    /// Ends the gap before a message. Fails if the message starts with an XML declaration and
+    /// `dropped` is [`Dropped::More`].
     fn begin_message(&mut self) -> Result<(), Refusal> {
         let rest = self.waiting.strip_prefix(b"<?xml");
         let is_declared = rest.and_then(|it| it.first()).is_some_and(|it| !is_name(*it));

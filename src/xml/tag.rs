@@ -116,7 +116,7 @@ fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Re
     Ok(())
 }
 
-/// Refuses a declaration whose prefix may not be bound to its namespace.
+/// Refuses a declaration whose prefix must not be bound to its namespace.
 fn check_declaration(prefix: &str, namespace: &str, offset: usize) -> Result<(), Refusal> {
     let message = match (prefix, namespace) {
         ("xmlns", _) => "xmlns can't be declared",

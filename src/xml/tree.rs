@@ -25,8 +25,8 @@ pub(super) const RESERVED: u32 = 1;
 pub(super) const BARE: u32 = 0;
 /// The number of a name with the prefix `xml`.
 const XML_NAME: u32 = 1;
-/// The number of a name whose prefix the document's first binding binds. Names of later bindings
-/// have the following numbers.
+/// The number of a name that the document's first binding resolves. Names that later bindings
+/// resolve have the following numbers.
 const FIRST: u32 = 2;
 /// The bit that is set in both ends of a span in [`Text::extra`].
 const EXTRA: u32 = 1 << 31;
@@ -147,7 +147,7 @@ fn pair(bindings: &[Binding], name: u32) -> (u32, u32) {
 /// A qualified name in the value of an `xsi:type`. Canonical form counts the name's prefix as used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
-    /// The place of the attribute, or the place before that.
+    /// A place after the start of the attribute's element, and before the element's content.
     pub(super) place: u32,
     pub(super) name: u32,
 }
@@ -476,9 +476,9 @@ impl Builder {
 
     /// Returns how many more items to reserve for a list that has `length` items at `offset`. The
     /// estimate assumes that the rest of the source has as many items per byte as the part before
-    /// `offset`. It is at most the number that `most` finds in the rest. So lists are neither moved
-    /// often nor left half empty. A writer has no rest of a source, so its lists double. The
-    /// estimate is at least 16.
+    /// `offset`. It is at most the number that `most` finds in the rest, and at least 16. So lists
+    /// rarely move, and stay nearly full. A writer has no source to estimate from, so its lists
+    /// double.
     fn more(&self, length: usize, offset: usize, most: fn(&[u8]) -> usize) -> usize {
         let Some(rest) = self.text.main.as_bytes().get(offset..self.source) else {
             return length.max(16);
@@ -497,10 +497,10 @@ impl Builder {
     }
 }
 
-/// Returns how many places the nodes of a source may take, without the further places of long
-/// names. Each start tag, text and attribute counts one. Each reference, and each `=` beside white
-/// space, counts one more. Every seven attributes count one more, since an element with seven or
-/// more places of attributes has a further place for their number.
+/// Returns an upper bound for the places that the nodes of a source take. Each start tag, text and
+/// attribute counts one. Each reference, and each `=` beside white space, counts one more. Every
+/// seven attributes count one more, since an element with seven or more places of attributes has a
+/// further place for their number. The further places of very long names and values aren't counted.
 fn places_at_most(source: &[u8]) -> usize {
     // A `u8` can count the marks of a piece, since a piece has 96 bytes and a byte counts as at
     // most two marks. The loop has neither a branch nor an overflow check, so the compiler can

@@ -1,5 +1,5 @@
-//! Writes canonical bytes from calls, and builds the tree at the same time. So the bytes needn't be
-//! parsed again.
+//! Writes canonical bytes from method calls, and builds the tree at the same time. So the bytes
+//! needn't be parsed again.
 
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ pub struct Writer {
     attributes: Vec<(String, String)>,
     /// The least number of bytes that `attributes` take once they are written.
     attributes_bytes: usize,
-    /// The last node, if that is a text that the next text would continue.
+    /// The last node, if it is a text. The next text would continue it.
     text: Option<Continued>,
     refusal: Option<Refusal>,
 }
 
-/// The last node, which is a text. `start` is the offset of its beginning, and `is_extra` says
-/// whether that is an offset in the extra text.
+/// The last node, which is a text. `start` is the offset of its beginning. `is_extra` says whether
+/// `start` is an offset in the extra text.
 #[derive(Clone, Copy, Debug)]
 struct Continued {
     start: usize,

@@ -1,6 +1,7 @@
-//! Decides which actions run, and with which items. An action may have a condition, and a list with
-//! whose items it is called. The graph asks for a decision once all actions that the decision
-//! depends on are done. The action continues when the decision is in the log.
+//! Decisions in the graph: whether an action runs, and with which items. An action may have a
+//! condition, and a list with whose items it is called. The graph asks for a decision once all
+//! actions that the decision depends on are done. The action continues when the decision is in the
+//! log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use serde_json::Value as Json;
 use super::super::words::{ActionError, NOT_TAKEN, Status};
 use super::{ActionOutcome, Bound, Graph, Id, NeedKind, Node, NodeState, OnError, Output, Value};
 
-/// The error code of a decision that skips an action because the action that has its list failed.
+/// The error code of a decision to skip an action whose list is the result of a failed action.
 pub const LIST_FAILED: &str = "skipped";
 
 /// Whether an action runs, and with which items.
@@ -31,8 +32,8 @@ pub struct Seen {
     pub value: Value,
     /// The status of the action with this name. None if the name isn't that of an action.
     pub status: Option<Status>,
-    /// Whether the name is that of an action in the same `foreach` block. Its value then has one
-    /// part for each item.
+    /// Whether the name is that of an action in the same `foreach` block. The value then has one
+    /// answer for each item.
     pub is_paired: bool,
 }
 
@@ -70,13 +71,13 @@ pub(super) enum ItemList {
 }
 
 impl Items {
-    /// The partial results of another action.
+    /// Makes the items of a stream: the partial results of another action. None is answered yet.
     pub(super) fn of_parts() -> Items {
         Items { list: ItemList::Parts, answers: Vec::new(), before: 0 }
     }
 
-    /// Skips the items of a list for which the condition doesn't hold. Returns the state in which
-    /// the action waits for its call with the next item. None if no item is left.
+    /// Skips list items for which the condition doesn't hold. Returns the state in which the action
+    /// waits for its call with the next item. None if no item is left.
     fn next(&mut self) -> Option<NodeState> {
         let ItemList::Json(items) = &self.list else { return Some(NodeState::Waiting) };
         while items.get(self.answers.len()).is_some_and(Option::is_none) {

@@ -47,8 +47,8 @@ pub struct CancelRequest {
 /// A partial result of a call.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The number of the part, from 1. A part is ignored unless its number is larger than all
-    /// before it.
+    /// The number of the part, from 1. A part is ignored unless its number is larger than the
+    /// numbers of all earlier parts of the call.
     pub number: u64,
     /// The part.
     pub payload: Element,
@@ -206,7 +206,8 @@ pub enum Value {
     List(Vec<Option<Element>>),
     /// An item with which the action is called.
     Item(serde_json::Value),
-    /// The action failed, or never ran.
+    /// The action ended without success. If an action didn't run because of its condition, its
+    /// value is `Result(None)` instead.
     Failed,
     /// The content of a feed, as the turn's prompt showed it.
     Feed(Arc<str>),

@@ -46,7 +46,7 @@ pub struct Graph {
     /// The requested wake-up times that are still ahead, per agent. The flag says whether the time
     /// is awaited, see [`Output::Wake`].
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
-    /// The time of the last input.
+    /// The time of the last input, in microseconds since the epoch.
     now: u64,
 }
 
@@ -104,10 +104,10 @@ struct Node {
     is_recorded: bool,
 }
 
-/// The meaning of a reference in an action's parameters.
+/// The meaning of a name that an action refers to.
 #[derive(Clone, Debug)]
 enum Bound {
-    /// The result of this action.
+    /// The result of the action with this id.
     Action(Id),
     /// The value that the name had when the action was defined.
     Value(Value),
@@ -127,18 +127,18 @@ struct Needed {
 /// Why an action waits for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NeedKind {
-    /// `depends_on` names it.
+    /// `depends_on` names the other action.
     Named,
-    /// The parameters refer to it.
+    /// The parameters refer to the other action.
     Reference,
-    /// The condition or the list refers to it.
+    /// The condition or the list refers to the other action.
     Decision,
 }
 
 #[derive(Clone, Debug)]
 enum NodeState {
-    /// The action waits for its dependencies, for earlier `sync` actions of its turn, or for the
-    /// end of the turn.
+    /// The action waits for its dependencies, for its decision, for earlier `sync` actions of its
+    /// turn, or for the end of the turn.
     Waiting,
     /// The action waits until its batch starts.
     Batched,
@@ -266,7 +266,8 @@ impl Graph {
         self.attempted(now, id, done, again, out);
     }
 
-    /// Ends an attempt: the action pauses before a retry, or is done.
+    /// Ends an attempt. The action then pauses before a retry, continues with its next item, or is
+    /// done.
     fn attempted(
         &mut self,
         now: u64,

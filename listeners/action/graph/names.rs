@@ -228,7 +228,8 @@ impl Graph {
         self.nodes.retain(|id, it| *it.agent != *agent || live.contains(id) || of_use.contains(id));
     }
 
-    /// Resolves open names of waiting actions of the same turn that mean this new action.
+    /// Binds names to this new action. These are names that unfinished actions of the same turn
+    /// refer to, and that no action had so far.
     pub(super) fn meet(&mut self, agent: &str, id: Id) {
         let Some(node) = self.nodes.get(&id) else { return };
         let definition = node.definition.clone();

@@ -1,5 +1,5 @@
-//! Starts the queued actions of the graph, as far as the limits of their agents, batches and blocks
-//! allow.
+//! Starts the queued actions of the graph. Agents, groups and `parallel` blocks have limits for the
+//! number of actions that run at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use super::super::super::words::agent::Dispatch;
 use super::{Graph, Id, Node, NodeState, Output};
 
 impl Graph {
-    /// Starts queued actions in their order, as long as `at_once`, their groups and their blocks
-    /// allow it. Always returns false, since a start lets no other action continue.
+    /// Starts queued actions in their order. Skips an action if `at_once` is reached, or if the
+    /// action's group or block has no room. Always returns false, since a start lets no other
+    /// action continue.
     pub(super) fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();

@@ -3,21 +3,22 @@
 //!
 //! The partial results of an action are the `partial-result`s that its listener sends before the
 //! answer. An action may be called several times, in a `foreach` or because it is a stream itself.
-//! If one of these calls sends no partial result, its answer counts as one.
+//! If one of these calls sends no partial result, the call's answer counts as a partial result.
 //!
-//! Partial results are kept with the action, so a stream may be written before or after them. The
-//! stream takes all of them, in their order, one call after another. If the source succeeds without
-//! partial results, the stream's action is called once with the source's result, as without
-//! `stream`.
+//! Partial results are kept with the source, so the stream may be defined before or after they
+//! come. The stream takes all of them, in their order, one call after another. If the source
+//! succeeds without partial results, the stream's action is called once with the source's result,
+//! as without `stream`.
 //!
 //! A stream is over when its source is done and the last partial result is answered. Its result is
-//! then the list of the answers. If the source fails, the call that was already made is still
-//! answered. Further partial results are dropped, and the stream fails. A stream waits for earlier
-//! `sync` actions of its turn, but not for its source or for the source of its source.
+//! then the list of the answers. If the source fails, a call of the stream that already runs still
+//! gets its answer. Further partial results are dropped. The stream then fails, or is skipped if it
+//! has no answer. A stream waits for earlier `sync` actions of its turn, but not for its source or
+//! for the source of its source.
 //!
 //! All of this follows from the inputs of the graph. Each partial result is a message to `action`
-//! or a `thread-note`, and the key of each call has the number of its partial result. So a restart,
-//! a fork and a replay lead to the same calls, without a recorded decision.
+//! or a `thread-note`. The key of each call has the number of the partial result that the call
+//! takes. So a restart, a fork and a replay lead to the same calls, without a recorded decision.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +61,8 @@ impl Parts {
     }
 }
 
-/// The name of the action whose partial results an action takes. None without `stream`.
+/// The name of the action whose partial results an action takes. None without `stream`. If the name
+/// is missing or ambiguous, returns None and adds the mistake to `wrong`.
 pub(super) fn source_name(
     action: &Action,
     refers_to: &BTreeSet<String>,
@@ -131,8 +133,8 @@ impl Graph {
         all
     }
 
-    /// Whether the source has a partial result that this action wasn't called with yet, or more
-    /// partial results than are kept.
+    /// Whether the source has a partial result that this action wasn't called with yet, or had more
+    /// partial results than `PARTS_MAX`.
     pub(super) fn has_part(&self, node: &Node) -> bool {
         let source = node.source().and_then(|it| self.nodes.get(&it));
         source.is_some_and(|it| {

@@ -1,5 +1,5 @@
-//! Checks what a waiting action waits for: its dependencies, earlier `sync` actions of its turn,
-//! and the end of the turn.
+//! Checks what a waiting action waits for: its decision, its dependencies, earlier `sync` actions
+//! of its turn, and the end of the turn.
 
 use super::super::words::{ActionError, Mode, Status};
 use super::decide::Items;

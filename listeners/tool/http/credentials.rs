@@ -56,7 +56,7 @@ impl Credentials {
         self.0.iter().filter(fits).map(|it| (&it.name, &it.value))
     }
 
-    /// Hides every secret in a server's text.
+    /// Hides the secrets in a server's text, except secrets that are too short to be recognised.
     pub(super) fn hide(&self, text: String) -> String {
         let secrets = self.0.iter().flat_map(|it| &it.secrets);
         secrets.fold(text, |text, it| it.hidden_in(&text))

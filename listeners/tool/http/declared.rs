@@ -24,8 +24,8 @@ pub(super) struct Declared {
     pub(super) takes: Schema,
 }
 
-/// Returns the schema of the payload that the listener takes. An error if the JSON form of this
-/// payload is no object.
+/// Returns the schema of the payload that the listener takes. Returns an error if the type in the
+/// declared JSON Schema isn't `object`.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let own = Name::new(namespace_of(NAME), TAKES);
     let mut schema = declared.schema(&own).map_err(|why| format!("takes: {why}"))?;
@@ -66,8 +66,8 @@ impl Declared {
     }
 }
 
-/// Returns the URL with the fields at the end of its query. Each field is a pair, and a list is a
-/// pair for each item. Fields that are null are left out.
+/// Returns the URL with the fields at the end of its query. A field becomes one pair, and a list
+/// becomes a pair for each item. Fields that are null are left out.
 fn with_query(url: &Url, value: &Value) -> Url {
     let mut url = url.clone();
     for (name, value) in value.as_object().into_iter().flatten() {

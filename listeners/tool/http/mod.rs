@@ -117,7 +117,7 @@ pub struct Answered {
     pub text: Option<String>,
 }
 
-/// The request was not sent, or its answer can't be shown.
+/// The request failed, or no whole answer came.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
 pub struct Refused {
@@ -238,9 +238,9 @@ impl Client {
         Ok(self.shown(&answer))
     }
 
-    /// Returns the headers of a request: the caller's headers, and those of the credentials. An
-    /// error if the caller gives a header that the credentials or the HTTP client sets, or a header
-    /// with an invalid name or value.
+    /// Returns the headers of a request: the caller's headers, and those of the credentials.
+    /// Returns an error if the caller gives a header that the credentials or the HTTP client sets,
+    /// or a header with an invalid name or value.
     fn headers(&self, given: &BTreeMap<String, String>, url: &Url) -> Result<HeaderMap, Refusal> {
         let mut headers = HeaderMap::new();
         for (name, value) in given {

@@ -1,5 +1,4 @@
-//! The limits of a server: the bytes that it may send, and the time that it may take. An error
-//! about a limit names the limit.
+//! The limits of a server: the bytes that it may send, and the time that it may take.
 
 use serde::Deserialize;
 
@@ -29,7 +28,7 @@ pub(super) const PROGRESS_BYTES_MAX: usize = 1 << 10;
 /// The maximum delay before a server that failed several times is started again, in seconds.
 pub(super) const WAIT_SECONDS_MAX: u64 = 60;
 
-/// The limits of one call.
+/// The limits of a call, and of the server's start and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -15,8 +15,8 @@ pub(super) enum Line {
     End,
 }
 
-/// Reads the next line. If the line has more than `most` bytes, at most this many of its bytes are
-/// kept in memory.
+/// Reads the next line. If the line has more than `most` bytes, the result is [`Line::TooLong`],
+/// and the rest of the line isn't consumed.
 pub(super) async fn next(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     loop {

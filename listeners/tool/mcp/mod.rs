@@ -6,11 +6,12 @@
 //!   - {use: mcp, name: clock, settings: {command: [mcp-server-time]}}
 //! ```
 //!
-//! `pumphouse run` asks the server for its tools before it builds the pump. The first answer is
-//! recorded in `mcp.lock.json` beside the manifest. Commands that only read the manifest use this
-//! record and don't start the server. If the server describes a tool in another way than the record
-//! when a later pump is built, calls of this tool are refused, unless `trust: all` replaces the
-//! record. A pump also announces the digests of the recorded tools in its thread `organism`.
+//! Before a command such as `pumphouse run` builds the pump, it asks the server for its tools. The
+//! first answer is recorded in `mcp.lock.json` beside the manifest. Commands that only read the
+//! manifest use this record and don't start the server. Later answers are compared with the record:
+//! calls of a tool whose description has changed are refused. With `trust: all`, the new answer
+//! replaces the record instead. A pump also announces the digests of the recorded tools in its
+//! thread `organism`.
 
 pub mod limits;
 mod line;
@@ -55,17 +56,17 @@ const NAME: &str = "mcp";
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
-/// The time by which the handler's timeout exceeds the limits of the start and the call together.
+/// The margin of the handler's timeout over the sum of `start_seconds_max` and `seconds_max`.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool of the server answered.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolResult {
-    /// The tool, as its server calls it.
+    /// The tool's name at its server.
     #[payload(attribute)]
     pub tool: String,
-    /// Its text; other content is named in brackets.
+    /// The answer's text; other content is named in brackets.
     #[payload(example = "It is noon.")]
     pub text: String,
     /// Structured content, as JSON.
@@ -79,7 +80,7 @@ pub struct ToolResult {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolFailed {
-    /// The tool, as its server calls it.
+    /// The tool's name at its server.
     #[payload(attribute)]
     pub tool: String,
     /// Why, in a word.
@@ -101,7 +102,7 @@ pub enum Reason {
     Gone,
     /// The call took too long.
     Timeout,
-    /// The server's answer is invalid.
+    /// The call or the server's answer is invalid, or the answer can't be kept.
     Nonsense,
     /// The tool's description isn't the accepted one: nothing was called.
     Changed,
@@ -112,9 +113,9 @@ pub enum Reason {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Trust {
-    /// The descriptions in the record.
+    /// The descriptions in the record are accepted, and no other.
     Recorded,
-    /// The descriptions that the server gives, whatever the record says.
+    /// The descriptions that the server gives are accepted, whatever the record says.
     All,
 }
 
@@ -255,8 +256,8 @@ fn program_of(
     Ok((name, Transport::Program { path, arguments, bounds }, record))
 }
 
-/// Returns the server's new descriptions of the recorded tools that it describes in another way.
-/// For a tool that it no longer has, the description is null.
+/// Returns the server's new description of each recorded tool whose description has changed. The
+/// new description is null if the server no longer has the tool.
 fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<String, Value> {
     let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
     let changed = recorded.iter().filter(is_changed);
@@ -353,8 +354,8 @@ async fn call(
     };
     let time = Duration::from_secs(limits.seconds_max);
     let (progress, said) = mpsc::channel(PROGRESS_MAX);
-    // A call that takes too long isn't a failure of the server. So a timeout is an error of its
-    // own, beside the server's answers.
+    // A call that takes too long isn't a failure of the server. So the outer result is an error
+    // only for a timeout, and the inner result is the server's answer or failure.
     let called = async {
         tokio::select! {
             it = server.call(&tool.name, arguments, progress) => Ok(it),

@@ -17,8 +17,8 @@ const FILE: &str = "mcp.lock.json";
 /// The maximum number of bytes of the record's file.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The accepted tools of a server, in the thread `organism`. If digests differ from those before,
-/// changed descriptions were accepted in between.
+/// The accepted tools of a server, in the thread `organism`. A digest that differs from the tool's
+/// previous one means that a changed description was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolsAccepted {
@@ -32,10 +32,10 @@ pub struct ToolsAccepted {
 /// A tool that is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct AcceptedTool {
-    /// What its server calls it.
+    /// The tool's name at its server.
     #[payload(attribute, example = "get_current_time")]
     pub name: String,
-    /// The BLAKE3 digest of its description, in hexadecimal.
+    /// The BLAKE3 digest of the tool's description, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,
 }

@@ -1,5 +1,5 @@
-//! A server over HTTP ("Streamable HTTP"): each message is a request, and the server responds with
-//! one JSON document or with a stream of events.
+//! A server over HTTP ("Streamable HTTP"): each message is sent as a request of its own. The server
+//! responds with one JSON document or with a stream of events.
 //!
 //! Requests go only to the URL that the manifest names. No redirect is followed.
 
@@ -121,7 +121,8 @@ struct Line<'a> {
 }
 
 /// Sends the queued messages to the server and handles the server's responses. Returns once the
-/// connection is closed or every handle of the connection is dropped.
+/// connection is closed, the server has ended the session, or every handle of the connection is
+/// dropped.
 pub(super) async fn drive(
     remote: &Remote,
     shared: &Shared,

@@ -1,5 +1,6 @@
 //! The answers of a service, cached for each agent and URL. All threads of an agent share these
-//! answers. Callers that ask for the same URL at once wait for one request.
+//! answers. Concurrent callers with the same agent and URL take turns. So a later caller can use
+//! the answer that an earlier caller got.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +21,8 @@ use super::content::Content;
 const URLS_MAX: usize = 1_000;
 /// The time for which a service isn't asked again for a URL that failed, in microseconds.
 const FAILURE_US: u64 = 5_000_000;
-/// A year, in microseconds. Content that may be shown even after this time may be shown at any
-/// time.
+/// A year, in microseconds. Content that may still be shown after a year counts as content that may
+/// be shown at any time.
 const LONG_US: u64 = 365 * 86_400 * 1_000_000;
 
 /// A request to a service.
@@ -29,7 +30,7 @@ pub(super) struct Request<'a> {
     pub(super) web: &'a Web,
     pub(super) url: &'a Url,
     pub(super) headers: &'a HeaderMap,
-    /// Headers that are sent only to the service itself, and not to other hosts of a redirect.
+    /// Headers that are sent only to the service itself, and not to other hosts after a redirect.
     pub(super) private: &'a HeaderMap,
 }
 
@@ -49,7 +50,8 @@ pub(super) struct Kept(Mutex<Urls>);
 #[derive(Default)]
 struct Urls {
     all: BTreeMap<(String, String), KeptUrl>,
-    /// The number of requests so far. It serves to find the least recently used URL.
+    /// The number of calls of `Kept::of` so far. Each URL stores this number at its last use, so
+    /// that the least recently used URL can be found.
     asked: u64,
 }
 
@@ -142,8 +144,9 @@ impl KeptAnswer {
         }
     }
 
-    /// Takes an answer. An answer that may be cached is stored, and the result is `None`. If the
-    /// answer may be shown only once, its content is returned.
+    /// Takes an answer. If the answer may be shown only once, returns its content. Otherwise
+    /// returns `None`: then `self.content` has the cached content. If a 304 confirmed another
+    /// answer, nothing is cached, and `self.content` is `None`, too.
     fn take(
         &mut self,
         request: &HeaderMap,
@@ -210,8 +213,8 @@ impl KeptAnswer {
         })
     }
 
-    /// Returns the cached content. The caller makes sure that the content is fresh or just
-    /// confirmed.
+    /// Returns the cached content. The caller makes sure that the content is fresh, or was just
+    /// received or confirmed.
     fn shown(&self, request: &HeaderMap, ttl: f64, now_us: u64) -> Result<FeedContent, Refusal> {
         let Some(content) = &self.content else {
             return Err(Refusal::new(Reason::Broken, "the service gave no answer"));

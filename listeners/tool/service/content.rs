@@ -1,4 +1,4 @@
-//! The content that a service returns: text or JSON, with front matter or without (ADR-013, section
+//! The content that a service returns: JSON, or text with or without front matter (ADR-013, section
 //! 6).
 
 use pumphouse::wire::Timestamp;
@@ -15,10 +15,10 @@ const TTL_SECONDS_MAX: f64 = 86_400.0;
 pub(super) struct Content {
     /// The text, without its front matter. JSON is in a fenced block.
     pub(super) text: String,
-    /// The number of seconds for which the content is fresh. `None` if the front matter doesn't say
-    /// it.
+    /// The number of seconds for which the content is fresh. `None` without a valid `ttl` in the
+    /// front matter.
     pub(super) ttl: Option<f64>,
-    /// The time when the content was made. `None` if the front matter doesn't say it.
+    /// The time when the content was made. `None` without a valid `refreshed` in the front matter.
     pub(super) refreshed: Option<Timestamp>,
 }
 

@@ -21,7 +21,7 @@ struct Credential {
     token: String,
 }
 
-/// The token of a service.
+/// A token that authenticates requests to a service.
 pub(super) struct Token {
     /// The value of `Authorization`.
     header: HeaderValue,
@@ -61,7 +61,7 @@ impl Token {
         self.header.len()
     }
 
-    /// Hides the token in a text of the service.
+    /// Hides the token in a text from the service.
     pub(super) fn hide(&self, text: &str) -> String {
         self.secret.hidden_in(text)
     }

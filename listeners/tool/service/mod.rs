@@ -1,4 +1,4 @@
-//! The listener `service`: reads from one HTTP service, for feeds of agents and for their actions.
+//! The listener `service`: reads from one HTTP service, for the feeds and the actions of agents.
 //!
 //! ```yaml
 //! listeners:
@@ -7,16 +7,16 @@
 //!     settings: {url: "http://127.0.0.1:8090", auth: service-auth/trading-api.json}
 //! ```
 //!
-//! A request is a path below the `url`. Its headers `X-Claw-ID` and `X-Pumphouse-Agent` have the
-//! name of the agent for which the request is made. `X-Claw-Pod` has the setting `pod`, and
-//! `X-Pumphouse-Organism` the setting `organism` (ADR-013, section 5). These headers only inform
-//! the service. The token of a credential file authenticates. The settings may give an agent a
-//! credential file and a pod of its own.
+//! A request names a path below the `url`. The HTTP headers `X-Claw-ID` and `X-Pumphouse-Agent`
+//! have the name of the agent for which the request is made. `X-Claw-Pod` has the setting `pod`,
+//! and `X-Pumphouse-Organism` the setting `organism` (ADR-013, section 5). These headers only
+//! inform the service. The token of a credential file authenticates the request. The settings may
+//! give an agent a credential file and a pod of its own.
 //!
 //! The listener caches answers in memory for each agent and path, by the rules of a private cache
-//! (RFC 9111). The threads of an agent share the answers. While a request is in flight, all callers
-//! that want the same path for the same agent wait for its answer. Redirects are followed to public
-//! addresses and to listed hosts.
+//! (RFC 9111). The threads of an agent share the answers. While a request is in flight, other
+//! callers that want the same path for the same agent wait. Then they use its answer, if the answer
+//! may be cached. Redirects are followed to public addresses and to listed hosts.
 
 mod content;
 mod credential;
@@ -45,7 +45,7 @@ const NAME: &str = "service";
 /// The media types that a request accepts (ADR-013, section 6).
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("text/plain, text/markdown, application/json, text/html;q=0.5");
-/// The default `ttl` of a request, in seconds. cllama has the same default.
+/// The default `ttl` of a request, in seconds. cllama, the proxy of ADR-013, has the same default.
 const TTL_SECONDS: f64 = 60.0;
 
 /// Reads from the service.
@@ -67,7 +67,7 @@ pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// The service's HTTP status, if that is why.
+    /// The service's HTTP status, if it is the reason.
     #[payload(attribute)]
     pub status: Option<u16>,
     /// The limit that was exceeded, if any.
@@ -123,7 +123,7 @@ pub struct AgentSettings {
     pub pod: Option<String>,
 }
 
-/// Returns the default limits of a request. cllama has the same limit of 3 s.
+/// Returns the default limits of a request. cllama, the proxy of ADR-013, has the same time limit.
 fn limits() -> WebLimits {
     WebLimits { seconds_max: 3, connect_seconds_max: 3, ..WebLimits::default() }
 }
@@ -165,8 +165,8 @@ fn header(key: &str, text: Option<&str>) -> Result<Option<HeaderValue>, String> 
 /// Makes the listener `service`.
 ///
 /// # Errors
-/// If the URL or a host is invalid, or if a credential file can't be read or isn't safe from other
-/// users.
+/// If `url`, `hosts`, `pod` or `organism` is invalid. Also if a credential file can't be read, is
+/// invalid, or has permissions for other users.
 pub fn service(settings: &Settings) -> Result<Listener, String> {
     let url: Url = settings
         .url
@@ -297,7 +297,7 @@ impl Service {
         Ok(headers)
     }
 
-    /// Returns the headers that are sent only to the service itself, and not to other hosts of a
+    /// Returns the headers that are sent only to the service itself, and not to other hosts after a
     /// redirect.
     fn private_headers(&self, agent: &str) -> HeaderMap {
         self.token(agent).map(Token::header).into_iter().collect()
@@ -313,8 +313,8 @@ impl Service {
         own.or(self.common.pod.as_ref())
     }
 
-    /// Hides the tokens of all agents in a text of the service, because the service knows all these
-    /// tokens.
+    /// Hides all tokens of the settings in a text from the service, because the service knows all
+    /// these tokens.
     fn hidden_in(&self, text: String) -> String {
         let callers = self.agents.values().chain([&self.common]);
         let mut tokens: Vec<&Token> = callers.filter_map(|it| it.token.as_ref()).collect();

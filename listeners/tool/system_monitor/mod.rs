@@ -122,7 +122,7 @@ pub struct Process {
     /// Its process id.
     #[payload(attribute)]
     pub id: u32,
-    /// Its name, as the kernel cuts it.
+    /// Its name; the kernel shortens long names.
     #[payload(attribute, example = "postgres")]
     pub name: String,
     /// Its resident memory, in bytes.

@@ -166,9 +166,12 @@ impl CachedUrl {
     }
 
     /// Returns the cached answer for a request that got no answer, or only a temporary failure (RFC
-    /// 9111, section 4.2.4). `None` if the cached answer has `no-cache`, if it has
-    /// `must-revalidate` and is stale, or if it has been stale for longer than its `stale-if-error`
-    /// (RFC 5861, section 4). Without `stale-if-error`, the cached answer may have any age.
+    /// 9111, section 4.2.4). `None` if no cached answer fits the request, or if the cached answer
+    /// - has `no-cache`,
+    /// - has `must-revalidate` and is stale, or
+    /// - has been stale for longer than its `stale-if-error` (RFC 5861, section 4).
+    ///
+    /// Without `stale-if-error`, the cached answer may have any age.
     pub(crate) fn stale(&self, request: &HeaderMap, ttl: Ttl, now_us: u64) -> Option<Stale<'_>> {
         let kept = self.fitting(request)?;
         let overdue = kept.left_us(ttl, now_us).saturating_neg();
@@ -247,10 +250,11 @@ impl Kept {
         conditions
     }
 
-    /// Returns whether a 304 is about this answer. If both have a tag, the tags must be equal.
-    /// Otherwise, if both have a time of the last change, these times must be equal (RFC 9111,
-    /// section 4.3.4). Otherwise, the 304 is about the only answer there is. Tags are compared
-    /// weakly, as in `If-None-Match`, since some servers confirm a weak tag with the strong tag.
+    /// Returns whether a 304 is about this answer. A 304 with too many header fields never is. If
+    /// both have a tag, the tags must be equal. Otherwise, if both have a time of the last change,
+    /// these times must be equal (RFC 9111, section 4.3.4). Otherwise, the 304 is about the only
+    /// answer there is. Tags are compared weakly, as in `If-None-Match`, since some servers confirm
+    /// a weak tag with the strong tag.
     fn is_meant_by(&self, confirmation: &TimedAnswer) -> bool {
         let both = |name| Some((self.answer.headers.get(name)?, confirmation.headers.get(name)?));
         if !is_within_limits(&confirmation.headers) {

@@ -50,7 +50,7 @@ impl Directives {
     }
 
     /// Returns whether there is a directive of this name. A directive with an argument counts, too:
-    /// `no-cache="a"` is treated as `no-cache`, as caches do by RFC 9111, section 5.2.2.4.
+    /// `no-cache="a"` is treated as `no-cache`, as in many caches (RFC 9111, section 5.2.2.4).
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|it| it.name == name)
     }
@@ -78,8 +78,8 @@ impl Directive {
     }
 }
 
-/// Returns the members of a list. A comma between quotes separates nothing, unless the closing
-/// quote is missing.
+/// Returns the members of a list that commas separate. A comma between quotes separates nothing,
+/// unless the closing quote is missing.
 fn members(line: &str) -> Vec<&str> {
     let (mut all, mut start) = (Vec::new(), 0);
     let (mut is_quoted, mut is_escaped) = (false, false);

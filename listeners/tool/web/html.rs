@@ -4,7 +4,8 @@
 use html5gum::{DefaultEmitter, EndTag, StartTag, Token, Tokenizer};
 use reqwest::Url;
 
-/// The maximum depth of nested lists up to which items are indented and numbered.
+/// The maximum depth of nested lists. Items of deeper lists are written like items of a list at
+/// this depth.
 const LISTS_MAX: usize = 8;
 /// The maximum number of bytes of a link's address. A longer address is left out.
 const LINK_BYTES_MAX: usize = 1_000;
@@ -99,7 +100,7 @@ impl<'a> Writer<'a> {
             return;
         }
         if let Some(name) = hidden(&tag.name) {
-            // A self-closing element has no content that could be hidden.
+            // A self-closing element counts as empty, as in XHTML.
             if !tag.self_closing {
                 (self.outer, self.mode) = (self.mode, TextMode::Hidden(name));
             }

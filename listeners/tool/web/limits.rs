@@ -27,8 +27,8 @@ pub struct WebLimits {
     pub sent_bytes_max: usize,
     /// The maximum number of bytes of an answer's body. The whole body is in memory.
     pub body_bytes_max: usize,
-    /// The maximum number of bytes of the text that one answer shows. The default is a large part
-    /// of a model's context window.
+    /// The maximum number of bytes of the text that one answer shows. This text goes into a model's
+    /// context window.
     pub text_bytes_max: usize,
     /// The maximum number of redirects that are followed for one request.
     pub redirects_max: usize,

@@ -1,9 +1,9 @@
 //! The HTTP client that the tools share. The client checks the URL of a request, limits the time
 //! and the size of an answer, and converts the answer to text.
 //!
-//! The client uses no proxy, keeps no cookies and accepts no compressed answers, so that the limits
-//! count the bytes of the real content. Without a list of hosts, the client checks the addresses to
-//! which a name resolves, and connects to exactly these addresses.
+//! The client uses no proxy and keeps no cookies. It accepts no compressed answers, so that the
+//! limits count the bytes of the real content. If a host isn't listed, the client checks the
+//! addresses to which its name resolves, and connects only to the checked addresses.
 
 mod address;
 mod caching_fields;
@@ -53,7 +53,7 @@ pub enum Reason {
     Status,
     /// There are too many redirects, or an invalid one.
     Redirect,
-    /// A limit is exceeded.
+    /// A limit is exceeded, such as the size of the answer.
     TooLarge,
     /// The answer can't be read as text.
     WrongKind,

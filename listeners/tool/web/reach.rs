@@ -1,4 +1,4 @@
-//! The hosts that a request may reach: public addresses, or the hosts that a manifest lists.
+//! The hosts that a request may reach: public addresses, the hosts that a manifest lists, or both.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
-/// The ports of a host that is listed without a port, and of every host if no hosts are listed.
+/// The ports of a host that is listed without a port, and of a host that isn't listed.
 const PORTS: [u16; 2] = [80, 443];
 
 /// The hosts and ports that requests may reach.

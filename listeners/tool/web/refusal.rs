@@ -1,4 +1,4 @@
-//! Makes refusals. Their texts say how to correct the request.
+//! The refusals of requests to web servers.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ pub(in super::super) struct Refusal {
     pub(in super::super) status: Option<u16>,
     /// The name of the limit that is exceeded. `None` if no limit is exceeded.
     pub(in super::super) limit: Option<&'static str>,
-    /// The reason in words, and what would be accepted.
+    /// The reason in words and, where possible, how to correct the request.
     pub(in super::super) text: String,
 }
 

@@ -29,7 +29,8 @@ pub(in super::super) struct Read {
 }
 
 impl Read {
-    /// Reads an answer. An HTML page is converted to text, unless `keeps_html` is true.
+    /// Reads an answer. An HTML page is converted to text, unless `keeps_html` is true. A PDF is
+    /// refused.
     pub(in super::super) fn of(answer: &Answer, keeps_html: bool) -> Result<Read, Refusal> {
         let said = content_type(&answer.headers);
         let name = media_type(said);
@@ -54,14 +55,15 @@ impl Read {
     }
 }
 
-/// Refuses a `Content-Type` that can't be shown. The body needn't be read for this check.
+/// Refuses an answer with a `Content-Type` that can't be read as text, before its body is read. A
+/// PDF isn't refused here.
 pub(super) fn check_kind(said: &str) -> Result<(), Refusal> {
     kind_of(&media_type(said)).map(drop)
 }
 
 /// Returns the part of a text from the character number `from` on, of at most `most` bytes. If more
-/// text follows, the number of the next character is returned, too, and the part ends after its
-/// last line end, if it has a line end.
+/// text follows, the number of the next character is returned, too. In this case, the part ends
+/// after a line end, if it has one.
 pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Option<usize>) {
     let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];

@@ -1,4 +1,5 @@
-//! The time from a push to its answer, with one push under way at a time.
+//! Measures the time from a push to its answer. The client sends each push after the answer to the
+//! previous one.
 
 use super::measure::Waits;
 use super::pump::{Served, Sink};

@@ -1,6 +1,5 @@
 //! A server that sends back each line that it gets. With the durability `full`, it writes the line
-//! to a file first. The waits for the server's answers show the cost of a rate of pushes without a
-//! pump.
+//! to a file first. Its answer times show what the same rate of pushes costs without a pump.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,10 +10,10 @@ use std::thread::JoinHandle;
 use super::floors::{self, BLOCK, BLOCKS};
 use crate::log::Durability;
 
-/// The most bytes that are read before they are sent back: 16 blocks.
+/// The size of the read buffer, in bytes: 16 blocks.
 const ROOM: usize = 16 * BLOCK.len();
 
-/// The server, for one connection.
+/// A running server, which serves one connection.
 pub(super) struct Bare {
     pub(super) address: SocketAddr,
     thread: JoinHandle<io::Result<()>>,
@@ -41,7 +40,7 @@ impl Bare {
     }
 }
 
-/// Sends every line back. Lines that were read together share a sync.
+/// Sends every line back. If there is a file, lines that were read together share one sync of it.
 fn serve(mut stream: &TcpStream, mut file: Option<File>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut text, mut held, mut block) = (vec![0; ROOM], 0, 0);

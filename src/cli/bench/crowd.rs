@@ -1,6 +1,6 @@
-//! Thousands of sessions in a server process: the memory of live and of sleeping sessions, and how
-//! soon a sleeping session answers. A session sleeps while the server hasn't loaded it from the
-//! log.
+//! Measures a server process with thousands of sessions: the memory of live and of sleeping
+//! sessions, and how soon a sleeping session answers. A live session is in the server's memory. A
+//! sleeping session is in the log only, until the server loads it.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -28,8 +28,8 @@ const WAKE: &str = "threads: sleeping sessions, one answers";
 
 /// How many sessions are opened at once.
 const AT_ONCE: u64 = 64;
-/// The fewest sessions that are woken, if there are so many. Every n-th session is woken, so their
-/// number may be up to twice this minimum.
+/// The least number of sessions that are woken. If fewer sessions are open, all are woken. Every
+/// n-th session is woken, so up to twice as many may be woken.
 const WOKEN: f64 = 2_000.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -55,7 +55,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures how much memory sessions that stay awake add to a server.
+/// Measures how much memory live sessions add to a server.
 fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
     let awake = "limits:\n  trees_awake_max: 1000000\n";
     let count = sitting.times(10_000.0);
@@ -66,7 +66,7 @@ fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
     std::thread::scope(|scope| {
         let opening = scope.spawn(move || {
             (0..count).try_for_each(|_| writer.write_all(echo(None).as_bytes()))?;
-            // Sessions outlive the connection that opened them.
+            // A session outlives the connection that opened it, so the writer may be dropped later.
             Ok::<_, io::Error>(writer)
         });
         // Each session gets an acknowledgement and an answer.
@@ -85,8 +85,8 @@ fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
     Ok(row.goal("≤ 512 MiB of 10,000", more <= most))
 }
 
-/// Opens `count` sessions in a log, and shuts the pump down. Returns every n-th session, so that at
-/// least [`WOKEN`] are returned if there are so many.
+/// Opens `count` sessions in a new log, and shuts the pump down. Returns the sessions to wake:
+/// every n-th one, and at least [`WOKEN`]. If fewer were opened, returns all.
 async fn asleep(folder: &Path, count: u64) -> Result<Vec<ThreadId>, Failure> {
     let why = |error| Failure::Untried(format!("{} can't be made: {error}", folder.display()));
     data::make(folder).map_err(why)?;
@@ -115,8 +115,11 @@ async fn asleep(folder: &Path, count: u64) -> Result<Vec<ThreadId>, Failure> {
     Ok(threads.concat())
 }
 
-/// Measures a server that starts on the log of these sessions: when it is ready, its memory
-/// compared with that of an idle server, and how soon each session answers.
+/// Starts a server on a log with sleeping sessions. Returns three rows:
+///
+/// - the server's memory, compared with the memory of an idle server;
+/// - the time until the server is ready;
+/// - the times until the sessions in `threads` answer.
 fn woken(
     program: &Program,
     idle: Option<u64>,

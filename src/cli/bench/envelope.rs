@@ -1,5 +1,5 @@
-//! The envelope of 250 bytes that rows use. `benches/peers.rs` sends the same envelope to other
-//! systems.
+//! The envelope of 250 bytes that several measurements use. `benches/peers.rs` sends the same
+//! envelope to other systems.
 
 /// Returns a message for `sink` in a thread, with a number in its payload, and with a line end
 /// after the message.

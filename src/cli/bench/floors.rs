@@ -1,4 +1,5 @@
-//! The floors: times that neither a reader of XML nor a log can go below on this machine.
+//! Measures the floors: the least times that reading XML and writing a log can take on this
+//! machine.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -17,7 +18,7 @@ pub(super) const PASS: &str = "one NsReader pass";
 pub(super) const SYNC: &str = "fdatasync of 4 KiB";
 const APPEND: &str = "append of envelopes, a sync each 256 KiB";
 
-/// The block that is written before a sync.
+/// The block that is written before each sync.
 pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
 /// The size of the file that blocks are written into, in blocks.
 pub(super) const BLOCKS: usize = 1_024;
@@ -81,9 +82,8 @@ pub(super) fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Appends envelopes to a file, and returns how many it appends per second. At least [`APPENDED`]
-/// bytes stand between two syncs, so the syncs cost little. This rate is the upper bound for any
-/// log.
+/// Appends envelopes to a file, and returns how many it appends per second. The file is synced only
+/// after at least [`APPENDED`] bytes, so the syncs cost little. No log can append faster.
 fn append(folder: &Path, count: u64) -> io::Result<f64> {
     let path = folder.join("append");
     let mut file = File::create(&path)?;

@@ -1,4 +1,5 @@
-//! Messages from a listener to itself: emit, encode, route, append, decode, handle.
+//! Measures hops: messages from a listener to itself. In a hop, the message is emitted, encoded,
+//! routed, appended, decoded and handled.
 
 use super::floors::PASS;
 use super::measure::rate;
@@ -17,13 +18,13 @@ const HOP: &str = "hop, 1,000 threads";
 
 const THREADS: u64 = 1_000;
 
-/// Counts down, one message a step.
+/// Counts down by one with each message.
 #[derive(Clone, Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
 struct Add {
-    /// How many messages are left, with this one.
+    /// How many messages are left, including this one.
     a: u64,
-    /// The number of the chain.
+    /// The number of the chain of messages.
     b: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The time from a push to its answer while one connection pushes at a constant pace: half of the
-//! highest rate. A wait begins when its push is due, not when the push is written. So a slow answer
-//! doesn't hide the waits of later pushes.
+//! Measures the time from a push to its answer while one connection pushes at a constant pace: half
+//! of the highest rate. A wait begins when its push is due, not when the push is written. So a slow
+//! answer doesn't hide the waits of later pushes.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -109,8 +109,9 @@ impl<'a> Line<'a> {
         Ok(Line { writer, reader, text: Vec::new(), threads })
     }
 
-    /// Measures the highest rate, in answers per second: up to `WINDOW` pushes have no answer yet,
-    /// and each answer lets one more push go out. The first half of the answers doesn't count.
+    /// Measures the highest rate, in answers per second. At most `WINDOW` pushes are unanswered at
+    /// a time, and each answer lets one more push go out. The first half of the answers is a
+    /// warm-up, and doesn't count.
     fn most(&mut self, count: u64) -> io::Result<f64> {
         let mut block = String::new();
         (0..WINDOW.min(count)).for_each(|it| push(&mut block, self.threads, it));
@@ -119,8 +120,8 @@ impl<'a> Line<'a> {
             if answered == count / 2 {
                 since = clock::now_us();
             }
-            // Several answers may come in one read. The pushes that they let go out are written
-            // together.
+            // Several answers may come in one read. The next pushes, one for each answer, are
+            // written together.
             if self.reader.buffer().is_empty() {
                 self.writer.write_all(block.as_bytes())?;
                 block.clear();

@@ -1,4 +1,4 @@
-//! Measured times: rates, the quickest of several rounds, and percentiles of waits.
+//! Computes figures from measured times: rates, the time of the quickest round, and percentiles.
 
 use std::hint::black_box;
 
@@ -30,8 +30,8 @@ pub(super) fn rate(count: u64, since_us: u64) -> f64 {
     number(count) * 1e6 / since(since_us)
 }
 
-/// Returns the time of one call in the quickest of several rounds, in microseconds. That round is
-/// the one that other processes disturb least.
+/// Returns the average time of a call in the quickest of several rounds, in microseconds. Other
+/// processes disturb that round least.
 pub(super) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let since_us = clock::now_us();

@@ -1,5 +1,5 @@
-//! Runs this program as a server in a process of its own, so that earlier rows leave nothing in its
-//! memory.
+//! Runs this program as a server in a process of its own, so that earlier rows don't add to the
+//! server's memory.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -32,7 +32,6 @@ impl Program {
         Ok(Program(path))
     }
 
-    /// Returns the program's path.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -62,7 +61,8 @@ impl Program {
         Ok(running)
     }
 
-    /// Returns the memory of a server that has answered one push, as [`Running::memory`] does.
+    /// Starts a server, pushes one message to it, and returns its memory as [`Running::memory`]
+    /// does.
     pub(super) fn idle(&self, folder: &Path, durability: Durability) -> io::Result<Option<u64>> {
         let running = self.run(folder, durability, "")?;
         running.ask()?;
@@ -122,7 +122,7 @@ pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     }
 }
 
-/// Makes the failure of a row whose server process doesn't serve.
+/// Makes the failure of a row whose server process doesn't start or doesn't answer.
 pub(super) fn unserved(error: &io::Error) -> Failure {
     Failure::Wrong(format!("`run` doesn't serve: {error}"))
 }

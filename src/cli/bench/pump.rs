@@ -1,4 +1,5 @@
-//! Pumps that rows are measured on: one listener, one door, and a log of a given durability.
+//! Starts pumps to measure. A [`Served`] pump has one listener, one door, and a log of a given
+//! durability.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::wire::{Fault, Payload};
 /// How many threads the pushes are spread over.
 const THREADS: u64 = 100;
 
-/// What is pushed.
+/// The payload that is pushed.
 #[derive(Clone, Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 pub(super) struct Sink {

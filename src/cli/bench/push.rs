@@ -1,4 +1,5 @@
-//! Pushes over one connection, without waiting for answers, to a listener that returns nothing.
+//! Measures pushes over one connection. The client doesn't wait between pushes, and the listener
+//! returns nothing.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -111,7 +111,7 @@ fn is_right<P: Payload>(payload: View<'_>) -> bool {
     P::schema().check(payload).is_ok()
 }
 
-/// Reads an envelope, checks its payload, and computes the digest of its canonical bytes.
+/// Reads an envelope, checks its payload, and computes the digest of the payload's canonical bytes.
 fn digest(text: &str) -> Option<blake3::Hash> {
     let message = parse(text)?;
     let payload = message.elements().nth(1)?;
@@ -134,7 +134,7 @@ fn prose() -> String {
     repeated("prose", |_| paragraph.clone())
 }
 
-/// Makes a document that repeats a piece until it has a megabyte.
+/// Makes a document of at least a megabyte from repeated pieces.
 fn repeated(root: &str, piece: impl Fn(usize) -> String) -> String {
     let mut text = format!("<{root} xmlns=\"https://xml-pipeline.org/ns/bench/v1\">");
     for number in 0.. {

@@ -1,5 +1,5 @@
-//! Measures how fast a model's reply is parsed. The replies are plain text in large chunks, plain
-//! text in chunks of a token's size, and the protocol's own example.
+//! Measures how fast a model's reply is parsed. The replies are plain text, a thought, and the
+//! protocol's own example. They come whole, in large chunks, or in chunks of a token's size.
 
 use std::hint::black_box;
 

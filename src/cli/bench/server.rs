@@ -1,5 +1,5 @@
-//! Measures this program as a server: the time to its first answer, its memory, and the size of its
-//! binary.
+//! Measures this program as a server: the time until it responds to a first push, its memory, and
+//! the size of its binary.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! One run of `bench`: which rows are wanted, the folder for logs, the floors measured so far, and
-//! the output.
+//! The state of one run of `bench`: which rows are wanted, the folder for logs, the floors measured
+//! so far, and the output.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use crate::log::Durability;
 pub(super) const DURABILITIES: [Durability; 3] =
     [Durability::Memory, Durability::Normal, Durability::Full];
 
-/// One run of `bench`. Each floor is measured once, before the first row that needs it.
+/// One run of `bench`. The times of a pass and of a sync are measured once, when a row first needs
+/// them.
 pub(super) struct Sitting<'a, 'b> {
     to: &'a mut Screen<'b>,
     folder: Folder,
@@ -72,7 +73,7 @@ impl<'a, 'b> Sitting<'a, 'b> {
         *self.pass_us.get_or_insert_with(|| floors::pass_us(times))
     }
 
-    /// Returns the times of syncs of a block.
+    /// Returns the times of syncs, each after one block was written.
     pub(super) fn sync(&mut self) -> Result<&Waits, Failure> {
         let sync = match self.sync.take() {
             Some(sync) => sync,
@@ -81,8 +82,8 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(self.sync.insert(sync))
     }
 
-    /// Shows a measured row. The files of the row are removed first. Otherwise the next row's syncs
-    /// would wait for these files, too.
+    /// Shows a measured row. The files of the row are removed first. Otherwise a sync of the next
+    /// row might also wait until these files are on disk.
     pub(super) fn show(&mut self, row: &Row) -> Result<(), Failure> {
         self.shown += 1;
         self.folder.clear()?;

@@ -1,4 +1,5 @@
-//! Measures what threads cost: children, a busy neighbour, messages to oneself, and a long thread.
+//! Measures what threads cost: children, a busy neighbour, a listener's messages to itself, and a
+//! long thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ const LONG_FILE: &str = "threads: a long one, its file";
 
 /// How many children one message opens.
 const BRANCH: u64 = 200;
-/// How often a thread's waits are measured alone. They are measured as often beside the busy
-/// neighbour.
+/// How many rounds of waits are measured. Each round measures a thread alone, and then beside the
+/// busy neighbour.
 const TURNS: u64 = 4;
 /// How long the busy neighbour takes for a message, in microseconds.
 const CROWD_US: u64 = 1_000;
@@ -39,7 +40,7 @@ struct Open {
     n: u64,
 }
 
-/// Something to do.
+/// Asks for a small piece of work.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Work {
@@ -53,7 +54,7 @@ struct Worked {
     n: u64,
 }
 
-/// Counts down, one message to oneself a step.
+/// Counts down by one with each message of the listener to itself.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Down {
@@ -61,7 +62,7 @@ struct Down {
     text: String,
 }
 
-/// Takes 1 ms while the neighbour is busy.
+/// Takes 1 ms to handle while the neighbour is busy.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Crowd {}
@@ -121,7 +122,7 @@ async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Wa
     let pump = started(organism(log).with(crowd(&busy)))?;
     let quiet = pump.in_thread(&opened(&pump, Work { n: 0 }).await?);
     let crowded = pump.in_thread(&opened(&pump, Crowd {}).await?);
-    // Even with a small scale, each turn measures at least one wait.
+    // Even with a small scale, each round measures at least one wait.
     let times = (sitting.times(2_000.0) / TURNS).max(1);
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     asked(&quiet, times).await?;
@@ -170,9 +171,12 @@ async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f6
     Ok(per_second)
 }
 
-/// Measures a growing thread: the rate of entries at its start and at its end, how fast it is read,
-/// and the size of its file. The file's size is compared with 1.3 times the payloads' bytes plus
-/// 150 bytes for each entry.
+/// Measures a growing thread, and returns three rows:
+///
+/// - the rate of entries at the thread's end, compared with the rate at its start;
+/// - the rate at which the thread is read;
+/// - the size of the log's file, compared with 1.3 times the payloads' bytes plus 150 bytes for
+///   each entry.
 async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
     let durability = Durability::Normal;
     let log = log(sitting.folder(), "long", durability)?;

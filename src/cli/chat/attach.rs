@@ -27,7 +27,8 @@ const BINARIES: [(&str, &str); 6] = [
 /// are known.
 ///
 /// # Errors
-/// The file can't be read, is too large or has another media type. The text says what to do.
+/// The file can't be read, is empty or too large, or has a media type that the model doesn't take.
+/// The error says why.
 pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, String> {
     let shown = path.display();
     let unread = |it: std::io::Error| format!("{shown} can't be read: {it}");
@@ -36,8 +37,8 @@ pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, 
     if !data.is_file() {
         return Err(format!("{shown} is no file; name a file"));
     }
-    // The file may grow while it is read, so one byte more than the limit shows that it is too
-    // large.
+    // The file may grow while it is read, so one byte more than the limit is read. Otherwise a file
+    // that is too large might seem to fit.
     let mut content = Vec::new();
     file.take(ATTACHMENT_BYTES + 1).read_to_end(&mut content).map_err(unread)?;
     let size = data.len().max(content.len() as u64);

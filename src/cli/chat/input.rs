@@ -9,7 +9,7 @@ use rustyline::error::ReadlineError;
 
 use crate::cli::screen::Failure;
 
-/// An action of the user.
+/// An input of the user, or the failure to read one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Line(String),
@@ -21,7 +21,8 @@ pub(super) enum Input {
     Broken(String),
 }
 
-/// Reads lines on a thread of its own. Each line is read only on request.
+/// Reads lines on an OS thread of its own. The thread reads a line only when the next input is
+/// requested.
 pub(super) struct Lines {
     asks: flume::Sender<()>,
     said: flume::Receiver<Input>,
@@ -48,7 +49,8 @@ impl Lines {
         Ok(Lines { asks, said, is_asked: false })
     }
 
-    /// Returns the next input. If this future is dropped, the next call returns the same input.
+    /// Returns the next input. If this future is dropped before it is ready, the next call returns
+    /// the input that this call waited for.
     pub(super) async fn next(&mut self) -> Input {
         if !self.is_asked {
             // An error means that the reading thread has ended. Then `recv_async` fails as well.

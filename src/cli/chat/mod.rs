@@ -30,7 +30,7 @@ pub(crate) use talk::Talk;
 /// Without --connect, the organism in the current folder is started for the conversation, on its
 /// log.
 /// Ctrl-C interrupts the agent: it writes no more, its actions are cancelled, and the conversation
-/// goes on. At the prompt, two in a row, or Ctrl-D, leave.
+/// goes on. At the prompt, Ctrl-C twice in a row or Ctrl-D ends the conversation.
 /// Without a terminal, each line of the input is a message, answers are written in whole lines, and
 /// the end of the input ends the conversation.
 /// On a terminal, a line that begins with a slash is a command. /help lists all commands, such as
@@ -48,7 +48,7 @@ Examples:
 Exits with 1 where the pump refused something; 2 where the organism here has no such agent, or no
 pump can be reached.")]
 pub(crate) struct Chat {
-    /// The agent; without it, the organism's only one. --connect needs it.
+    /// The agent; by default, the organism's only agent. Required with --connect.
     #[arg(value_name = "AGENT")]
     agent: Option<String>,
     /// The thread to resume; without it, a new session is opened.

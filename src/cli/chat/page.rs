@@ -8,14 +8,14 @@ use serde_json::Value;
 
 /// The frames of the spinner that turns while something runs.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// System listeners. An agent's messages to them aren't shown.
+/// An agent's messages to these system listeners aren't shown.
 const QUIET: [&str; 5] = ["feed", "metadata", "timer", "todo", "view"];
 /// How long a frame of the spinner stays, in microseconds.
 pub(super) const FRAME_US: u64 = 100_000;
 /// How long a model may be silent before a line says so, in microseconds.
 const SILENCE_US: u64 = 300_000;
 
-/// A conversation with an agent as it is shown.
+/// What is shown of a conversation with an agent.
 pub(super) struct Page {
     terminal: Terminal,
     agent: String,
@@ -29,13 +29,13 @@ pub(super) struct Page {
     within: String,
     /// The kinds and shown texts of earlier elements whose entries haven't come yet.
     streamed: Vec<(String, String)>,
-    /// Whether the rest of the element is held back until its entry comes, because its text
-    /// contains a reference.
+    /// Whether the rest of the element is held back until the element's entry comes. A reference in
+    /// the text causes this.
     is_held: bool,
     is_over: bool,
     /// The number of the entry with the user's last question, in its thread.
     asked: u64,
-    /// Whether the user has stopped waiting for an interrupted question that hasn't ended yet.
+    /// Whether the user has stopped waiting for work that was interrupted and hasn't ended yet.
     is_left: bool,
     /// Since when the model has been silent. None once something has come from it.
     silent_since_us: Option<u64>,
@@ -90,8 +90,8 @@ impl Page {
         self.silent_since_us = Some(now_us);
     }
 
-    /// Sets the number of the entry with the question that the user waits for. Earlier entries
-    /// belong to earlier questions.
+    /// Sets the number of the entry with the user's last question. Earlier entries belong to
+    /// earlier questions.
     pub(super) fn asked(&mut self, seq: u64) {
         self.asked = seq;
     }
@@ -107,8 +107,8 @@ impl Page {
         self.is_left = false;
     }
 
-    /// Notes the asker whose work the agent does before the user's. `None` means that the agent
-    /// works for the user.
+    /// Notes the asker whose work the agent does before the user's. `None` means that no other
+    /// asker is known.
     pub(super) fn waits_behind(&mut self, asker: Option<&str>, now_us: u64) {
         let same = self.behind.take().filter(|(it, _)| Some(&**it) == asker);
         self.behind = same.or_else(|| asker.map(|it| (it.to_owned(), now_us)));
@@ -131,14 +131,14 @@ impl Page {
         self.todos = todos;
     }
 
-    /// Shows a line of the program's own.
+    /// Shows a text on lines of its own, above the line that is being written.
     pub(super) fn note(&mut self, paint: Paint, text: &str) {
         let line = self.terminal.style().paint(paint, &audit::text(text));
         self.terminal.above(&line);
     }
 
-    /// Notes the end of a turn. If the reply broke off, its error is shown, unless it was
-    /// interrupted.
+    /// Notes the end of a turn. If the reply broke off, shows the error, unless an interrupt caused
+    /// it.
     fn turn_over(&mut self, error: Option<&str>, now_us: u64) {
         self.waits_since_us = Some(now_us);
         if let Some(error) = error.filter(|it| *it != Interrupt::ERROR) {
@@ -152,8 +152,9 @@ impl Page {
         self.note(Paint::Faint, &format!("{model} failed: {text}"));
     }
 
-    /// Takes an event. `asker` is the asker for whose work the event is, if it isn't the user. A
-    /// response to another asker doesn't end the agent's work for the user.
+    /// Takes an event. `asker` is the receiver of the event's message, if the receiver isn't the
+    /// user. A final response or a stop for another asker doesn't end the agent's work for the
+    /// user.
     pub(super) fn hear(&mut self, event: &Event, asker: Option<&str>, now_us: u64) {
         if event.agent != self.agent || !event.show {
             return;
@@ -245,16 +246,16 @@ impl Page {
         }
     }
 
-    /// Shows that the agent stopped, and for which other asker, if any. Only the user is told how
-    /// to go on.
+    /// Shows that the agent stopped. Names the asker if it isn't the user. `way_on`, the advice on
+    /// how to go on, is shown only if the agent stopped its work for the user.
     fn stopped(&mut self, text: &str, way_on: Option<&str>, asker: Option<&str>) {
         let whom = asker.map(|it| format!(" (for {it})")).unwrap_or_default();
         self.note(Paint::Wrong, &format!("{text}{whom}"));
         way_on.filter(|_| asker.is_none()).into_iter().for_each(|it| self.note(Paint::Faint, it));
     }
 
-    /// Notes that the agent's work for an asker is over. If `asker` is None, the asker is the user,
-    /// and the wait is over as well, unless the event belongs to an earlier question.
+    /// Notes that the agent's work for an asker is over. If `asker` is None, the asker is the user.
+    /// Then the user's wait ends as well, unless the event belongs to an earlier question.
     fn work_over(&mut self, event: &Event, asker: Option<&str>) {
         if asker.is_some() {
             return;
@@ -399,8 +400,8 @@ impl Page {
         self.terminal.shown(&foot)
     }
 
-    /// Returns a line that says what the user waits for: the agent's work for another asker, or the
-    /// agent's actions once its turn is over. Returns None if the user waits for neither.
+    /// Returns a line that says what the user waits for. This is the agent's work for another
+    /// asker, or, after the agent's turn, its actions. Returns None if the user waits for neither.
     fn waits_for(&self, now_us: u64) -> Option<String> {
         let seconds = |since: u64| now_us.saturating_sub(since) / 1_000_000;
         if let Some((asker, since)) = &self.behind {

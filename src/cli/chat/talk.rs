@@ -139,7 +139,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(())
     }
 
-    /// Talks until the user leaves or the connection ends.
+    /// Talks until the user leaves. Fails if the connection ends.
     pub(super) async fn run(mut self, mut lines: Lines) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
         let mut is_warned = false;
@@ -270,8 +270,9 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Asks a question, and shows what the agent does. Returns false if the user stopped waiting
     /// before the end. `instead` is the entry of an earlier question that this question replaces.
-    /// The new question goes into a fork of the thread before that entry, or into a new session if
-    /// that entry was the thread's first.
+    /// The new question goes into a fork, which shares the thread's entries before the replaced
+    /// question. If the replaced question was the thread's first entry, the new question opens a
+    /// session.
     async fn ask(
         &mut self,
         text: &str,
@@ -383,8 +384,8 @@ impl<'a, 'b> Talk<'a, 'b> {
                 false => self.ended(&said(&huh)),
             }
         } else if !message.is::<Response>() && !message.is::<Stopped>() {
-            // Any other payload is shown as it is. It ends the wait for the agent, unless it came
-            // before the last question.
+            // Any other payload is shown as it is. The payload ends the wait for the agent, unless
+            // its entry is before the last question's.
             let text = pretty(&message.payload.canonical(), self.to.style);
             if !self.is_earlier(message) {
                 self.page.ends();
@@ -438,8 +439,8 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Shows the events of a message. `to` is the listener or the identity that the message is for.
     fn show(&mut self, events: &[Event], to: Option<&str>) -> Result<(), Failure> {
-        // Until the user's first question is in the log, the user's identity isn't known. Until
-        // then, every message counts as one for the user.
+        // The user's identity isn't known until the user's first question is in the log. Before
+        // that, every message counts as one for the user.
         let other = to.filter(|it| self.me.as_deref().is_some_and(|me| me != *it));
         let other = other.map(str::to_owned);
         for event in events {
@@ -479,7 +480,7 @@ impl<'a, 'b> Talk<'a, 'b> {
     }
 }
 
-/// A report of the log.
+/// A report that is read from the log.
 #[derive(Clone, Copy)]
 enum LogReport {
     /// What led to the last answer.

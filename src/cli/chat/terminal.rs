@@ -1,4 +1,4 @@
-//! Lines for a terminal: finished lines, and below them a foot that is redrawn.
+//! Lays out lines for a terminal: finished lines, and below them a foot that is redrawn.
 //!
 //! This module is pure: it turns text into the characters to write to the terminal. The current
 //! line, which may still grow, is redrawn together with the foot. So finished lines can be put

@@ -31,7 +31,7 @@ pub(super) struct Asker {
 pub(super) struct AskOutcome {
     /// The message's entry. None if the message was refused.
     pub(super) id: Option<EntryId>,
-    /// Why the message was refused, or how the log failed after it was accepted.
+    /// Why the message was refused, or how the log failed after the message was accepted.
     pub(super) refused: Option<String>,
     /// The answers, in order.
     pub(super) replies: Vec<Entry>,

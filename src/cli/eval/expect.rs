@@ -10,7 +10,7 @@ use crate::wire::core::Huh;
 
 use super::file::{Called, Expected};
 
-/// How many characters of an answer a complaint quotes.
+/// How many characters of a text a complaint quotes at most.
 const ECHO_MAX: usize = 200;
 
 /// What an agent answered, and what it did on the way.
@@ -39,7 +39,8 @@ pub(super) fn text(reply: &Entry) -> Result<String, String> {
     Ok(String::from_utf8_lossy(reply.body()).into_owned())
 }
 
-/// Says why an answer isn't as expected. Returns None if it is, or if a judge has to decide.
+/// Says why an answer isn't as expected. Returns None if the answer is as expected, or if a judge
+/// has to decide.
 pub(super) fn complaint(expected: &Expected, answer: &Answer<'_>) -> Option<String> {
     match expected {
         Expected::Judged(_) => None,
@@ -107,8 +108,8 @@ fn has(input: &Value, with: &Map<String, Value>) -> bool {
     with.iter().all(|(key, wanted)| input.get(key).is_some_and(|it| is_same(it, wanted)))
 }
 
-/// Whether two values are the same. A number or a boolean also equals its own text, since a model
-/// that writes calls as elements sends texts.
+/// Whether two values are the same. A number or a boolean also equals its own text, because a call
+/// that was written as XML elements has only texts.
 fn is_same(there: &Value, wanted: &Value) -> bool {
     let is_written = |text: &str, value: &Value| {
         let written = value.to_string();

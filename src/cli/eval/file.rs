@@ -1,4 +1,4 @@
-//! The file of cases, and its mistakes, each with its place.
+//! Reads the file of cases, and reports each mistake with its place in the file.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(super) struct Sheet {
     pub(super) cases: Vec<Case>,
 }
 
-/// One message for the agent, and what is expected of its answer.
+/// One message for the agent, and what is expected of the answer.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -111,7 +111,7 @@ impl Suite {
         (1..=self.sheet.runs).flat_map(move |run| (0..cases).map(move |case| (case, run)))
     }
 
-    /// Whether a case needs a judge.
+    /// Whether any case needs a judge.
     pub(super) fn is_judged(&self) -> bool {
         let mut all = self.sheet.cases.iter().flat_map(|it| &it.expect);
         all.any(|it| matches!(it, Expected::Judged(_)))
@@ -127,7 +127,7 @@ impl Suite {
         self.checked(all.collect())
     }
 
-    /// Checks that an organism has the agent and the payloads that the cases name. Tools of
+    /// Checks that an organism has the agent and the payloads that the file names. Tools of
     /// `called` aren't checked.
     pub(super) fn fits(&self, organism: &Capabilities) -> Result<(), Mistakes> {
         let mut all = Vec::new();
@@ -167,7 +167,8 @@ impl Suite {
         })
     }
 
-    /// Returns the mistake of a file that sets a model for an agent that the manifest doesn't have.
+    /// Returns the mistake for a file that gives the agent another model although the manifest has
+    /// no such agent.
     pub(super) fn no_such_agent(&self) -> Mistakes {
         let name = &self.sheet.agent;
         let text = format!("the manifest has no agent `{name}` that could have another model");

@@ -35,7 +35,7 @@ pub(super) enum Verdict {
     Pass,
     /// The answer doesn't meet the criterion, in the judge's words.
     Fail(String),
-    /// There is no verdict, and this is why.
+    /// There is no verdict, for this reason.
     None(String),
 }
 
@@ -56,8 +56,8 @@ pub(super) fn listener(
     Ok(llm(&settings, models)?.named(NAME))
 }
 
-/// Has an answer judged. Returns the verdict and what the judge used, or None if the evaluation was
-/// stopped before the verdict.
+/// Has an answer judged. Returns the verdict and the judge's model usage, or None if the evaluation
+/// was stopped before the verdict.
 pub(super) async fn judge(
     asker: &Asker,
     criterion: &str,
@@ -109,8 +109,8 @@ fn text_of(element: &Element) -> String {
     element.elements().map(|it| it.text().into_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Finds the verdict in a judge's words. It is in the last line that has exactly one of the words
-/// PASS and FAIL.
+/// Finds the verdict in a judge's words. The verdict is in the last line that has exactly one of
+/// the words PASS and FAIL, in upper or lower case.
 fn verdict(words: &str) -> Verdict {
     let has = |line: &str, word: &str| {
         line.split(|it: char| !it.is_alphanumeric()).any(|it| it.eq_ignore_ascii_case(word))

@@ -1,12 +1,12 @@
 //! `eval`: sends an agent the messages of a file, each several times, and tells how often its
 //! answers are as expected.
 //!
-//! - [`file`]: the file of cases, and every mistake in it with its place.
+//! - [`file`]: reads the file of cases, and reports each mistake with its place in the file.
 //! - [`expect`]: checks whether an answer is as expected, except what a judge decides.
-//! - [`ask`]: asks a listener in a new thread, and waits until the work is done, the time is up, or
-//!   the evaluation is stopped.
+//! - [`ask`]: asks a listener in a new thread, and waits for the end of the work, for at most the
+//!   time limit.
 //! - [`judge`]: a model that says whether an answer meets a criterion.
-//! - [`play`]: one run: asks the agent the message of a case, and checks the answer.
+//! - [`play`]: plays one run, from the message of a case to the check of the answer.
 //! - [`result`]: the result of all runs, and the file that keeps it for later comparison.
 //! - [`thread`]: the thread of a run that failed, for people.
 //! - [`table`]: the result as a table for people, beside an earlier result.
@@ -49,10 +49,10 @@ use result::{EvalResult, ResultFile};
 /// Sends an agent the messages of a file, each several times, and tells how often its answers are
 /// as expected.
 ///
-/// Each run has a thread of its own. The organism that the file names runs without its doors and
-/// its log: the log is in a temporary folder, or in the one that --data names. The table says how
-/// often each case passed, and what a run took on average. For each case that failed, the thread of
-/// its first failed run is printed.
+/// Each run has a thread of its own. The organism that the file names runs without its doors. The
+/// runs are recorded in a log in a temporary folder, or in the folder that --data names. The table
+/// says how often each case passed, and what a run took on average. For each case that failed, the
+/// thread of its first failed run is printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -92,14 +92,15 @@ pub(crate) struct Eval {
     /// The agent's model. [default: what the file says, else the manifest]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// How many seconds an answer may take, of the agent or of the judge.
+    /// How many seconds an answer of the agent or of the judge may take.
     #[arg(long, value_name = "SECONDS", default_value_t = EVAL_SECONDS_MAX,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Writes the result into a file, once all runs are done.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Shows the figures of an earlier result beside the new ones: a file that --save wrote.
+    /// Shows the figures of an earlier result beside the new ones. The file is one that --save
+    /// wrote.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 }

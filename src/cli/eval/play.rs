@@ -1,4 +1,4 @@
-//! Plays one run: asks the agent the message of a case, and checks the answer.
+//! Plays one run: sends the agent the message of a case, and checks the answer.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Run {
     pub(super) thread: Option<ThreadId>,
     /// The agent's answer, if there is one.
     pub(super) answer: Option<String>,
-    /// The ways in which the answer isn't as expected. Empty if the run passed.
+    /// Why the run failed, one text for each reason. Empty if the run passed.
     pub(super) wrong: Vec<String>,
     /// The model usage of the agent and of the listeners that it called.
     pub(super) used: ModelSpending,
@@ -82,7 +82,7 @@ impl Player {
         Ok(events_of(&transcript::read(&**self.asker.pump.log(), thread, u64::MAX).await?))
     }
 
-    /// Records in the run what isn't as expected, and what was used. Returns false if the
+    /// Records in the run what isn't as expected, and the model usage. Returns false if the
     /// evaluation was stopped meanwhile.
     async fn look_at(
         &self,
@@ -128,7 +128,7 @@ impl Player {
     }
 }
 
-/// Says why a verdict speaks against an answer. Returns None if the answer passed.
+/// Says why a run fails because of a verdict. Returns None if the verdict is a pass.
 fn objection(criterion: &str, verdict: Verdict) -> Option<String> {
     match verdict {
         Verdict::Pass => None,

@@ -21,7 +21,7 @@ const FORM: u32 = 1;
 pub(super) struct ModelSpending {
     /// Tokens of prompts and replies.
     pub(super) tokens: i64,
-    /// The cost in millionths. None if some of the tokens have no price.
+    /// The cost, in millionths of the currency's unit. None if some of the tokens have no price.
     pub(super) cost_micros: Option<i64>,
 }
 

@@ -1,4 +1,5 @@
-//! Shows the result as a table for people, beside an earlier result. This module is pure.
+//! Formats the result as a table for people, beside an earlier result if one is given. This module
+//! is pure.
 
 use crate::audit;
 use crate::cli::usage::{UNKNOWN, money};

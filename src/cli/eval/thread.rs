@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::audit::{self, Paint, Style};
 use crate::listeners::agent::transcript::{Event, EventKind};
 
-/// Formats the events of a thread, each as a paragraph.
+/// Formats a thread's events. Each event that is shown becomes a paragraph.
 pub(super) fn lines(events: &[Event], style: Style) -> String {
     events.iter().filter_map(|it| paragraph(it, style)).collect()
 }

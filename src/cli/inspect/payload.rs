@@ -19,8 +19,9 @@ use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Element, Profile, Writer};
 
 /// Checks payloads, bare or in their envelopes, against the organism's schemas, and prints one JSON
-/// object a line for each file: whether it is accepted, as which payload, and which listeners would
-/// take it; or else what is wrong, where, and what would be right.
+/// object a line for each file. The object of an accepted file names the payload and the listeners
+/// that would take it. The object of a rejected file says what is wrong, where, and what would be
+/// right.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -71,8 +72,8 @@ fn verdict(file: &str, all: &Capabilities, limits: &Limits) -> Value {
     }
 }
 
-/// Reads a payload from a file, gives it its namespace, and checks it. An error is the verdict's
-/// `error`.
+/// Reads a payload from a file, adds a missing namespace, and checks the payload. An error is the
+/// verdict's `error`.
 fn inspect(path: &Path, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
     let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
     let document = xml::read(&bytes, Profile::Wire, &limits.door);
@@ -91,7 +92,8 @@ fn inspect(path: &Path, all: &Capabilities, limits: &Limits) -> Result<Element, 
     }
 }
 
-/// Gives a payload without a namespace the namespace of the payload that is meant, as a door does.
+/// Adds the missing namespace to a payload, as a door does. The namespace is the one in which
+/// listeners take a payload of this local name.
 fn named(payload: &Element, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
     if !payload.namespace().is_empty() {
         return Ok(payload.clone());

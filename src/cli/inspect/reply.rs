@@ -13,7 +13,7 @@ use crate::reply::{
 use crate::xml::Place;
 
 /// Reads a model's reply as an agent does, and prints one JSON object a line for each event, with
-/// adjacent text joined. Nothing runs.
+/// adjacent text joined. The reply's calls don't run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,8 +30,8 @@ pub(crate) struct Reply {
     /// The chunks that the reply is read in: whole, N characters each, or random sizes by a seed.
     #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
     chunks: Chunks,
-    /// The local name of the agent's own payload. Its content is parsed as if it stood outside the
-    /// element.
+    /// The local name of the agent's own payload. The content of such an element is parsed as if it
+    /// stood outside the element.
     #[arg(long, value_name = "NAME")]
     root: Vec<String>,
     /// The local name of a peer's payload.
@@ -132,7 +132,7 @@ impl Lines<'_, '_> {
     }
 }
 
-/// Returns an event other than text as an object.
+/// Returns an event other than text as a JSON object.
 fn object(event: &Event<'_>) -> Value {
     let Event { what, source, place: Place { line, column, .. }, .. } = event;
     let place = |mut object: Value| {

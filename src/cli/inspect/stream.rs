@@ -18,8 +18,8 @@ use crate::manifest::provider;
 use crate::model::wire::{Framing, Reader};
 use crate::model::{self, Call, Error, Piece, Provider, Usage, Wire};
 
-/// Reads the body of a provider's answer as a model does, and prints one JSON object a line for
-/// each file; nothing is sent.
+/// Reads recorded bodies of a provider's answers as a pump reads them, and prints one JSON object a
+/// line for each file. Nothing is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -99,7 +99,7 @@ impl Stream {
         let mut found = Found::default();
         let gathered = reader.gathered_mut();
         let stop = gathered.word().map(str::to_owned);
-        // Some wires, such as Gemini's, mark the end only by the reason of the stop.
+        // Some wires, such as Gemini's, mark the end only by giving the reason for the stop.
         let terminal = gathered.is_over() || provider.ends_with_its_reason() && stop.is_some();
         gathered.finish();
         gathered.pieces.drain(..).for_each(|it| found.add(it));
@@ -127,7 +127,7 @@ impl Stream {
         verdict
     }
 
-    /// Reads all events, and counts the events that are errors. A model stops at the first error,
+    /// Reads all events, and returns how many of them are errors. A pump stops at the first error,
     /// but here the rest of the recording is read as well.
     fn read(
         &self,

@@ -18,8 +18,9 @@ const ROOM: usize = 8;
 /// The least limit on a document's bytes, for small files.
 const BYTES_MIN: usize = 1 << 20;
 
-/// Reads XML files as strictly as a door does, and prints one JSON object a line for each:
-/// whether it is accepted, or else why not and where, and the BLAKE3 digest of its canonical form.
+/// Reads XML files as strictly as a door does, and prints one JSON object a line for each file. The
+/// object of an accepted file has the BLAKE3 digest of its canonical form. The object of a rejected
+/// file says why and where.
 ///
 /// The limits are wider than a door's: a file may have up to 1 GiB and 4,096 levels of elements.
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! Follows the log of a running pump, and sends each span to a collector once it has ended.
+//! Follows the log of a running pump, and sends each span to a collector once the span has ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ struct Spans {
     metrics: Option<SentMetrics>,
 }
 
-/// Metrics of the spans that were sent. Spans don't wait for metrics, because a collector may take
-/// traces only.
+/// Metrics of the spans that were sent, including those that the collector refused. Spans don't
+/// wait for metrics, because a collector may take traces only.
 struct SentMetrics {
     all: Metrics,
     /// Whether the metrics have changed since they were last sent.
@@ -136,8 +136,8 @@ impl Target for Spans {
     }
 
     async fn settle(&mut self) -> Result<(), Unreachable> {
-        // Metrics are sent before the position is kept, because a later start counts no spans up to
-        // that position again.
+        // Metrics are sent before the position is kept, because a later start doesn't count the
+        // spans up to that position again.
         if let Some(metrics) = self.metrics.as_mut().filter(|it| !it.is_refused) {
             metrics.next_us = 0;
         }

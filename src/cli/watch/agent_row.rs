@@ -17,7 +17,7 @@ use crate::log::State;
 const AGENT_CELLS: usize = 10;
 const THREAD_CELLS: usize = 14;
 const STATE_CELLS: usize = 8;
-/// The most cells of a value that are shown.
+/// How many cells of a metadata value are shown at most.
 const VALUE_CELLS: usize = 24;
 /// The fewest cells that are shown after the state, however narrow the terminal is.
 const LEFT_MIN: usize = 16;
@@ -35,7 +35,7 @@ pub(crate) enum Doing {
     Done,
     /// The agent stopped without an answer, or its thread was cancelled or failed.
     Stopped,
-    /// The agent's thread is paused or over its budget.
+    /// The agent has work, but its thread is paused or over its budget.
     Paused,
 }
 
@@ -230,7 +230,8 @@ impl AgentRow {
         .to_owned()
     }
 
-    /// Returns what the agent waits for or why it stopped, its metadata and its runs.
+    /// Returns the last column: why the agent stopped or how many things it waits for, its
+    /// metadata, and its runs.
     fn rest(&self) -> String {
         let mut parts: Vec<String> = self.reason.iter().cloned().collect();
         if self.waits_for > 0 {
@@ -250,7 +251,7 @@ impl AgentRow {
         parts.join("  ")
     }
 
-    /// Returns the row as an object. `time` is the time of the change.
+    /// Returns the row as a JSON object. `time` is the time of the change.
     pub(crate) fn object(&self, time: &str) -> Value {
         let run =
             |it: &RunAtWork| json!({"workflow": it.workflow, "run": it.run, "steps": it.steps});

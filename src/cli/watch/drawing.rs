@@ -46,8 +46,9 @@ impl Drawing {
     }
 
     /// Returns the text that draws the rows of agents. An agent's row is shown if the agent is at
-    /// work or has open runs, or if something happened in its thread since `since_us`. If there are
-    /// more rows than lines, the rows that changed last are drawn, in the order of all rows.
+    /// work or has open runs. It is also shown if something happened in the agent's thread since
+    /// `since_us`. If there are more rows than lines, only the rows of the threads with the newest
+    /// entries are drawn. The order of the rows stays the same.
     pub(super) fn frame(&self, rows: &[(&AgentRow, u64)], since_us: u64) -> String {
         let is_shown = |(row, at_us): &&(&AgentRow, u64)| {
             row.doing.is_at_work() || !row.runs.is_empty() || *at_us >= since_us

@@ -8,8 +8,9 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{Apply as _, Entry};
 use crate::log::{self, Error, Log, Pages, ThreadPages};
 
-/// The most threads that are kept. Beyond this number, the thread with the oldest last entry is
-/// dropped, and read again when it gets an entry.
+/// How many threads are kept. Once there are more, each further thread displaces the one with the
+/// oldest last entry. A displaced thread is read again when it gets an entry. [`Organism::read`]
+/// may read more threads than this.
 const THREADS_MAX: usize = 1_024;
 
 /// Which agents are wanted.
@@ -58,8 +59,11 @@ impl OpenRun {
 }
 
 impl Organism {
-    /// Reads the threads in which something happened since a time, or in which something is under
-    /// way, up to a position of the log.
+    /// Reads wanted threads up to a position of the log:
+    ///
+    /// - threads with an entry since `since_us`;
+    /// - threads with an entry that a receiver hasn't consumed;
+    /// - threads of agents that began an open run.
     pub(super) async fn read(
         log: &dyn Log,
         wanted: Wanted,
@@ -134,8 +138,8 @@ impl Organism {
         Ok(changed)
     }
 
-    /// Whether a thread is wanted: `Wanted::root`, if given, is the thread itself or one above it.
-    /// The answer is remembered in `below` or `beside`.
+    /// Whether a thread is `Wanted::root` or below it. Without a root, every thread is wanted. The
+    /// answer is remembered in `below` or `beside`.
     async fn is_below(&mut self, log: &dyn Log, thread: &ThreadId) -> Result<bool, Error> {
         if self.wanted.root.is_none() || self.below.contains(thread) {
             return Ok(true);

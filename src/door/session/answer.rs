@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Writes an entry for the client as its receiver.
+    /// Writes an entry whose receiver is the client.
     pub(super) fn tell(&mut self, entry: &Entry) {
         self.pass(entry, entry.thread(), None);
     }

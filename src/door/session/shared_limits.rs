@@ -17,11 +17,11 @@ use crate::xml::Splitter;
 
 /// How many bytes of a message may arrive without a permit.
 const LARGE_BYTES: usize = 64 * 1024;
-/// While others wait for a permit, a message that has one must bring [`LARGE_BYTES`] within this
-/// time.
+/// While other messages wait for a permit, [`LARGE_BYTES`] of a message with a permit must arrive
+/// within this time.
 const STALL: Duration = Duration::from_secs(1);
-/// If a session is cut, the client still gets the rest of a half-written message, if the rest has
-/// at most this many bytes.
+/// The longest rest of a half-written message that `give_way` still sends, in bytes. A longer rest
+/// is dropped.
 const LAST_BYTES_MAX: usize = 64 * 1024;
 
 /// A session's unread bytes, and its permit for a large message.
@@ -89,8 +89,8 @@ impl Session {
         true
     }
 
-    /// Whether the session is to be cut, since too many bytes wait for all clients. If not,
-    /// `context` is woken once the session is to be cut.
+    /// Whether the session is to be cut, since too many bytes wait for all clients together. If
+    /// not, `context` is woken once the session is to be cut.
     pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.ends_us.is_none() && self.room.unread.poll_cut(context)
     }
@@ -120,9 +120,9 @@ impl Session {
         is_due
     }
 
-    /// Cuts the session, since too many bytes wait for all clients. Drops all messages that wait.
-    /// Also tells the client the reason, unless more than [`LAST_BYTES_MAX`] of a half-written
-    /// message are left to write.
+    /// Cuts the session, since too many bytes wait for all clients together. Drops all messages
+    /// that wait, and tells the client the reason. If more than [`LAST_BYTES_MAX`] of a
+    /// half-written message are left to write, drops this rest, too, and tells no reason.
     pub(super) fn give_way(&mut self) -> Fault {
         let (bytes, max) = (self.egress.len() + self.held_bytes, self.shared.limits.owed_bytes_max);
         let text = format!(

@@ -207,7 +207,7 @@ fn template() -> Map {
     Map { what: "a template of an action", keys, one_of: &[] }
 }
 
-/// The keys of the document `streaming_config`.
+/// The keys of `streaming_config`.
 fn streaming() -> Map {
     let size = "How many calls that are ready begin at once; 5 unless said.";
     let delay = "For how many seconds fewer wait for more; 0.1 unless said.";

@@ -8,7 +8,7 @@ pub(in crate::manifest) const KINDS: [&str; 2] = ["Agent", "Workflow"];
 /// The keys of an agent's file that an agent in a manifest doesn't have.
 pub(in crate::manifest) const AGENT_ONLY: [&str; 3] = ["kind", "version", "import"];
 
-/// The file of an agent.
+/// The keys of an agent's file.
 pub(in crate::manifest) fn agent_file() -> Kind {
     let kind = "What the file is.";
     let version = "Its author's number for it. It changes nothing.";

@@ -57,7 +57,7 @@ fn of_provider() -> Map {
     all
 }
 
-/// The older name of `openai-chat`, which needs a `url`.
+/// The older name of `openai-chat`. A model of this kind needs a `url`.
 pub(super) const OPENAI: &str = "openai";
 
 fn remote(wire: Wire, name: &'static str) -> Map {
@@ -162,7 +162,7 @@ fn window() -> Key {
     key("window", Kind::Count { min: 1, max: u32::MAX as usize }, text, "window: 8192")
 }
 
-/// The limits on how often a model is asked.
+/// The keys that limit a model's concurrent replies, and its requests and tokens per minute.
 fn most() -> [Key; 3] {
     let at_once = "How many of its replies may be under way at once; a further turn waits.";
     let requests = "How many requests may begin in a minute; a further turn waits.";

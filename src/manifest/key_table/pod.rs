@@ -1,4 +1,5 @@
-//! The keys of a pod file, in the form of ADR-013: those that Pumphouse uses, and those of Compose.
+//! The keys of a pod file, in the form of ADR-013: those that Pumphouse uses, and those of Docker
+//! Compose.
 
 use crate::manifest::key_table::feeds::{service, service_feeds};
 use crate::manifest::key_table::{Key, Kind, Map, key};
@@ -105,7 +106,7 @@ pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
 /// An example of a service of a pod file.
 const EXAMPLE: &str = "services: {octopus: {x-claw: {agent: ./agents/OCTOPUS.md}}}";
 
-/// A whole pod file.
+/// The keys of a whole pod file.
 pub(in crate::manifest) fn pod() -> Kind {
     let name = "The pod's name: requests for its agents and to its services have it.";
     let master = "The service that is the pod's master.";
@@ -124,7 +125,8 @@ pub(in crate::manifest) fn pod() -> Kind {
     Kind::Map(Map { what: "a pod", keys, one_of: &[] })
 }
 
-/// A service of a pod: an agent, a source of feeds, or a service of Compose, which changes nothing.
+/// A service of a pod: an agent, a source of feeds, or a service of Compose. A service of Compose
+/// changes nothing.
 fn pod_service() -> Map {
     let agent = "x-claw: {agent: ./agents/OCTOPUS.md}";
     let mut keys = vec![key("x-claw", Kind::Map(claw()), "Makes it an agent.", agent)];

@@ -30,16 +30,16 @@ use crate::reply::Streaming;
 use crate::schema::nearest;
 use crate::xml;
 
-/// Names that a listener may not have if its name is a part of its payloads' namespace: the
+/// Names that are refused if the namespace of a listener's payloads contains its name. The
 /// namespace would be one of the pump's own.
 pub(super) const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
 
 impl Reader<'_> {
-    /// Reads an agent. `is_watched` says whether any trigger watches its metadata. The keys that
-    /// every listener has aren't read here.
+    /// Reads an agent. `is_watched` says whether any trigger watches its metadata. The caller reads
+    /// the keys that every listener may have, such as `peers`.
     pub(super) fn agent(&self, item: &Node, path: &str, is_watched: bool) -> Option<Listener> {
-        // The name, the model and the settings are all read before any `?` returns, so that all
-        // their mistakes are reported.
+        // The name, the model and the settings are all read before any `?` returns, so that
+        // mistakes in one don't hide mistakes in another.
         let name = item.key("name").and_then(|it| self.name(it, path));
         let model = match item.key("model").or(self.default_model.as_ref()) {
             Some(it) => self.mind(it, path, "model"),
@@ -87,8 +87,8 @@ impl Reader<'_> {
         None
     }
 
-    /// Returns the agent's name, which its payload has as well. If no payload can have this name,
-    /// adds a mistake and returns None.
+    /// Returns the agent's name, which its payload has as well. If this name is one of [`TAKEN`],
+    /// or can't be the name of an element, adds a mistake and returns None.
     fn name<'b>(&self, node: &'b Node, path: &str) -> Option<&'b str> {
         let name = node.text()?;
         let (text, advice) = match () {
@@ -253,7 +253,7 @@ impl Reader<'_> {
         for (number, feed) in feeds.iter().enumerate() {
             let at = feed.key("source").and_then(|it| it.key("name"));
             let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
-            // The text after a point may name a payload.
+            // The text after a dot may name a payload.
             let points = name.match_indices('.').map(|(at, _)| &name[..at]);
             if points.chain([name]).any(|it| names.contains_key(it)) {
                 continue;
@@ -304,7 +304,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a mistake for each feed from a service whose source names no listener.
+    /// Adds a mistake for each item of a list of feeds from services if its `source` names no
+    /// listener.
     pub(super) fn sources_of_feeds(
         &self,
         feeds: Option<&Node>,

@@ -81,7 +81,7 @@ impl Reader<'_> {
         read.map_err(|it| self.wrong(Mistake::new(node.place, it.to_string()).at(path))).ok()
     }
 
-    /// Returns the path of a certificate or a key, if the file alone passes `check`.
+    /// Returns the path of a certificate or a key, if the file passes `check`.
     fn tls_file(
         &self,
         node: &Node,

@@ -62,7 +62,7 @@ impl Reader<'_> {
         made.collect()
     }
 
-    /// The names of the agents of the manifest and of its pods.
+    /// The names of the agents of the manifest, its pods and its included files.
     fn agent_names(&self, root: &Node) -> Vec<String> {
         let items = self.items(root);
         let agents = items.iter().map(|(_, it)| it);

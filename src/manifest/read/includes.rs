@@ -1,5 +1,5 @@
-//! The files that a manifest includes, each with an agent or a workflow. Mistakes in them have
-//! places in these files.
+//! The files that a manifest includes, each with an agent or a workflow. A mistake in such a file
+//! has its place in this file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::manifest::read::pods::{entry, set_file, text};
 use crate::manifest::yaml::{self, Node, Pair, Value};
 use crate::schema::nearest;
 
-/// The characters of a pattern of file names.
+/// The wildcards of a pattern. A path without these characters names one file.
 const WILD: [char; 3] = ['*', '?', '['];
 /// The key of an item of `listeners` that names its workflows.
 pub(super) const WORKFLOWS: &str = "workflows";
@@ -248,8 +248,8 @@ impl Loader<'_> {
             }
             let folder = path.parent().unwrap_or(Path::new(""));
             let here = folder.join(said);
-            // The document on metadata writes `./workflows/…` whichever folder the agent's file is
-            // in.
+            // A path that isn't found beside the agent's file starts at the manifest's folder. The
+            // specification of metadata writes `./workflows/…` in agents' files of any folder.
             let path = if here.exists() { here } else { beside(self.file, said) };
             let at = (item.place, &*format!("import.workflows[{number}]"));
             let count = self.wrong.len();

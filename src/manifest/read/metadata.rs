@@ -14,8 +14,8 @@ use crate::manifest::yaml::{Node, Value};
 const SPREAD: &str = "...";
 
 impl Reader<'_> {
-    /// Adds a mistake for each feed of an agent that refers to undeclared metadata. `items` are all
-    /// listeners.
+    /// Adds a mistake for each reference to undeclared metadata in the feeds of an agent. Does
+    /// nothing for other listeners. `items` has all listeners of the manifest.
     pub(super) fn metadata_of_feeds(&self, item: &Node, path: &str, items: &[(String, &Node)]) {
         if !is_agent(item) {
             return;
@@ -122,8 +122,8 @@ impl Reader<'_> {
     }
 }
 
-/// Adds advice to a mistake about an undeclared field: the declared fields and the most similar
-/// one, or, if there are none, how to declare one.
+/// Adds advice to a mistake about an undeclared field: the declared fields, and the most similar
+/// one. If no field is declared, the advice says how to declare one.
 fn unknown_field(mistake: Mistake, name: &str, fields: &Fields) -> Mistake {
     let names = || fields.all().map(|it| it.name());
     match fields.is_empty() {

@@ -1,4 +1,4 @@
-//! Reads parts of a manifest's values, by their kinds.
+//! Access to the contents of a manifest's values, and the replacement of an agent's model.
 
 use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::key_table::AGENT;
@@ -29,9 +29,9 @@ impl Node {
         }
     }
 
-    /// Replaces the model of an agent. This happens before variables are filled in, so that a
-    /// variable that only the replaced model needs may be unset. Only variables in the names of
-    /// agents are filled in, to find the agent.
+    /// Replaces the model of an agent under `listeners`. This happens before variables are filled
+    /// in, so the old value of `model` may have unset variables. Only variables in the names of
+    /// listeners are filled in, to find the agent.
     pub(in crate::manifest) fn set_model(
         &mut self,
         agent: &str,

@@ -18,7 +18,7 @@ use crate::schema::nearest;
 const SURFACE: &str = "service://";
 /// The key under which a pod file has the settings that Compose doesn't know.
 const CLAW: &str = "x-claw";
-/// The key of YAML that merges another map into its own.
+/// YAML's merge key. Its value is merged into the map that has the key.
 const MERGE: &str = "<<";
 /// The keys of a service that only a service with a `url` has.
 const WITH_URL: [&str; 4] = ["auth", "hosts", "timeout", "feeds"];
@@ -32,7 +32,8 @@ pub(super) struct Pods {
     pub(super) agents: Vec<(String, Node)>,
     /// Maps each agent of a pod to the pod's name. None if the pod has no name.
     pub(super) agent_pods: BTreeMap<String, Option<String>>,
-    /// Maps each service with a `url` to the name of its pod.
+    /// Maps each service with a `url` to the name of its pod. Services of pods without a name are
+    /// left out.
     pub(super) service_pods: BTreeMap<String, String>,
 }
 

@@ -36,8 +36,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the payload of one file. The payload's local name is the file's name up to the first
-/// point.
+/// Reads the payload of one file. The payload's local name is the file's name up to the first dot.
 fn schema(path: &Path) -> Result<Schema, String> {
     let stem = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
     let local = stem.split('.').next().unwrap_or_default();

@@ -27,10 +27,10 @@ pub(crate) struct SinksOf<'a> {
     pub(crate) file: &'a Path,
     /// The key of the list.
     pub(crate) key: &'a str,
-    /// The providers' events that the sinks get.
+    /// The events of providers' streams that the sinks get.
     pub(crate) events: &'a ProviderEvents,
     /// The name of the provider file, if the list stands in such a file. The sinks of a provider
-    /// file get only events.
+    /// file get only the events of the provider's streams.
     pub(crate) provider: Option<&'a str>,
 }
 

@@ -67,7 +67,8 @@ impl Reader<'_> {
     /// The triggers of the workflows.
     pub(super) fn triggers(&self, all: &Workflows<'_>, root: &Node) -> Triggers {
         let (mut triggers, mut watching) = (Triggers::default(), BTreeSet::new());
-        // Maps a workflow to its agents, each with what is wrong about the agent's fields.
+        // Maps the name of a workflow to its agents. Each agent has the workflow's mistakes about
+        // the agent's metadata fields.
         let mut agents: BTreeMap<&str, Vec<(&str, Vec<WrongDefinition>)>> = BTreeMap::new();
         for (node, workflow) in &all.0 {
             if let Err(error) = triggers.add(workflow) {
@@ -116,8 +117,8 @@ impl Reader<'_> {
         triggers
     }
 
-    /// Adds a workflow's mistakes about the metadata fields of its first agent. Adds none if any
-    /// agent of the workflow has all the fields.
+    /// Adds a workflow's mistakes about the metadata fields of its first agent. Adds none if the
+    /// workflow fits the fields of at least one of its agents.
     fn wrong_fields(&self, node: &Node, agents: Vec<(&str, Vec<WrongDefinition>)>) {
         if agents.iter().any(|(_, it)| it.is_empty()) {
             return;
@@ -171,7 +172,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a mistake for workflows that run each other in a circle.
+    /// Adds a mistake for each workflow that runs itself, directly or through other workflows.
     fn wrong_circles(&self, all: &Workflows<'_>) {
         let calls: BTreeMap<&str, Vec<&str>> =
             all.0.iter().map(|(_, it)| (it.name(), it.definition().targets())).collect();
@@ -216,7 +217,8 @@ pub(super) fn workflow_listeners<'b>(
     listeners.chain(triggers).collect()
 }
 
-/// The places of the keys of triggers that are compared with the organism's payloads.
+/// The places of the keys `payload` and `conditions` of triggers. These keys are compared with the
+/// organism's payloads.
 pub(super) fn trigger_places(workflows: &[Node]) -> BTreeMap<(String, &'static str), Place> {
     let mut found = BTreeMap::new();
     for node in workflows {
@@ -229,7 +231,7 @@ pub(super) fn trigger_places(workflows: &[Node]) -> BTreeMap<(String, &'static s
     found
 }
 
-/// Reads a workflow from a file that is read alone.
+/// Reads a workflow from its file, without a manifest.
 ///
 /// # Errors
 /// All mistakes of the file.

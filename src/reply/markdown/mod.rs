@@ -50,7 +50,7 @@ enum Stage {
     /// After at least three backticks: a fence, unless another backtick stands on the line. The
     /// second value says whether a `|` stands on the line.
     Opening(usize, bool),
-    /// After the backticks or tildes of a fence.
+    /// After the backticks or tildes that open a fence.
     Info,
     /// `=` below a paragraph, which make the paragraph a heading. The value says whether spaces or
     /// tabs follow.
@@ -81,8 +81,8 @@ struct Line {
     mark: u32,
     /// How many of the open containers continue in this line.
     matched: usize,
-    /// A possible thematic break: its character, how many of them were read, and how many
-    /// containers are around it.
+    /// A possible thematic break: its character, how often the character was read, and how many
+    /// containers are around the break.
     rule: (u8, usize, usize),
     /// Whether a tag that is markup stands on the line.
     is_tagged: bool,

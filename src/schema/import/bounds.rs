@@ -14,14 +14,15 @@ pub const NODES_MAX: usize = 20_000;
 pub const DEPTH_MAX: usize = 64;
 /// How many values an `enum` may list.
 pub const ENUM_MAX: usize = 1_000;
-/// How deep references may be nested, where one reference leads to a schema with the next. Beyond
-/// this depth, the shape allows any JSON value.
+/// How deep references may be nested: the target of one reference contains the next reference.
+/// Beyond this depth, the shape allows any JSON value.
 pub const REFERENCES_MAX: usize = 16;
-/// How many places a payload may have, once all references of its schema are followed.
+/// How many properties, items and other values a JSON Schema may describe, once all its references
+/// are followed.
 pub const PLACES_MAX: usize = 2_048;
 /// How many schemas may check the same value, through `$ref`, `anyOf` and the like.
 const AT_ONCE_MAX: u64 = 1_000;
-/// How often the innermost values of a payload may be checked.
+/// How many times the innermost values of a payload may be checked.
 const LOOKS_MAX: f64 = 100_000.0;
 
 /// Checks a JSON Schema against the limits. Returns the factor by which the work of checking a
@@ -54,12 +55,12 @@ pub(super) fn check(root: &Value) -> Result<Spread, Error> {
     Ok(spread)
 }
 
-/// The factor by which a value may be checked more often than the object or array around it.
+/// How many times each part of an object or array may be checked, for one check of the whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread(u64);
 
 impl Spread {
-    /// Returns whether a value of this depth can be checked without too much work.
+    /// Returns whether the work of checking a value of this depth stays within [`LOOKS_MAX`].
     pub(super) fn takes(self, depth: usize) -> bool {
         let depth = i32::try_from(depth).unwrap_or(i32::MAX);
         #[expect(clippy::cast_precision_loss, reason = "it is at most a thousand")]
@@ -68,7 +69,8 @@ impl Spread {
     }
 }
 
-/// Returns the schema within the JSON Schema that a reference points to.
+/// Returns the part of the JSON Schema to which a reference points. Returns `None` for a reference
+/// to another document, to an anchor, or with percent-encoding.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     match pointer.contains('%') {
@@ -194,7 +196,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Returns the schemas that check the same value as this schema.
+/// Returns the schemas that also check the value that this schema checks.
 fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let said = |word: &str| schema.get(word);
     let mut all = Vec::new();

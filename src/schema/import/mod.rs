@@ -21,9 +21,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The original stays with the schema. The shape may allow more than the original, so values are
-//! checked against both. The shape refuses three things that the original may allow: a whole number
-//! beyond 64 bits, a text with a character that XML doesn't have, and a value that is too deep.
+//! The schema keeps the JSON Schema, which is called the original. The shape may allow more than
+//! the original, so values are checked against both. The conversion refuses three things that the
+//! original may allow:
+//!
+//! * a whole number that doesn't fit into the field's 64-bit type
+//! * a text with a character that XML doesn't have
+//! * a value that is nested too deep
 
 mod bounds;
 mod names;
@@ -50,7 +54,7 @@ use crate::name::Name;
 pub struct Error {
     /// The place in the JSON Schema, as a reference: `#/properties/city`.
     pub path: String,
-    /// The description of the mistake.
+    /// The description of the problem.
     pub message: String,
 }
 
@@ -83,13 +87,13 @@ pub struct Loose {
 }
 
 impl Schema {
-    /// Makes the schema of a payload from a JSON Schema of its JSON form. The JSON Schema is of
-    /// draft 2020-12, or of an older draft that its `$schema` names.
+    /// Converts a JSON Schema into the schema of a payload. The JSON Schema describes the payload's
+    /// JSON form. Its draft is 2020-12, unless its `$schema` names an older draft.
     ///
     /// # Errors
     ///
-    /// Returns an error if the value isn't a JSON Schema, refers to something outside of it, uses a
-    /// feature that isn't supported, or is larger than the limits of this module.
+    /// Returns an error if the value isn't a JSON Schema, refers to another document, uses a
+    /// feature that isn't supported, or exceeds the limits of this module.
     pub fn from_json_schema(name: Name, original: &Value) -> Result<Schema, Error> {
         let spread = bounds::check(original)?;
         let (plan, doc, loose) = read::read(original)?;
@@ -106,16 +110,19 @@ impl Schema {
         self.source.as_ref().map(|it| it.original())
     }
 
-    /// Returns the places where this schema's shape allows more than the JSON Schema from which it
-    /// was made.
+    /// Returns places where this schema's shape allows more than the original JSON Schema. The list
+    /// may be incomplete.
     #[must_use]
     pub fn loose(&self) -> &[Loose] {
         self.source.as_ref().map_or(&[], |it| it.loose())
     }
 }
 
-/// Returns an XML name that is similar to this text. A text that is a suitable XML name stays as it
-/// is.
+/// Returns an XML name that is similar to this text. A text that is a suitable XML name is returned
+/// unchanged.
+///
+/// A suitable name has up to 100 ASCII letters, digits, `_`, `-` and `.`. It begins with a letter
+/// or `_`, but not with `xml` in upper or lower case.
 ///
 /// ```
 /// use pumphouse::schema::import::xml_name;

@@ -29,7 +29,7 @@ impl Names {
     }
 }
 
-/// Returns whether a text can be an element's name as it is.
+/// Returns whether a text is a suitable XML name, so that it can be an element's name unchanged.
 pub(super) fn is_name(text: &str) -> bool {
     let is_first = |it: char| it == '_' || it.is_ascii_alphabetic();
     text.len() <= LENGTH_MAX
@@ -42,8 +42,8 @@ fn is_inside(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.')
 }
 
-/// Returns an XML name that is similar to this text. A text that is a suitable XML name stays as it
-/// is.
+/// Returns an XML name that is similar to this text. A text that is a suitable XML name is returned
+/// unchanged.
 pub(super) fn like(text: &str) -> String {
     if is_name(text) { text.to_owned() } else { made_of(text) }
 }

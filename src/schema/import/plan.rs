@@ -29,20 +29,21 @@ pub(super) struct Described {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object {
     pub(super) properties: Vec<Property>,
-    /// The element for properties that the original doesn't name, and the plan of their values.
-    /// `None` if the object may have no other properties.
+    /// The name of the element for properties that the original doesn't name, and the plan of their
+    /// values. `None` if the original allows no such properties.
     pub(super) rest: Option<(String, Box<Described>)>,
-    /// The attribute that lists the properties with the value null. `None` if
+    /// The name of the attribute that lists the properties with the value null. `None` if
     /// [`lists_null`](Property::lists_null) is false for every property.
     pub(super) nulls: Option<String>,
-    /// The attribute that lists the empty arrays. `None` if [`lists_empty`](Property::lists_empty)
-    /// is false for every property.
+    /// The name of the attribute that lists the empty arrays. `None` if
+    /// [`lists_empty`](Property::lists_empty) is false for every property.
     pub(super) empty: Option<String>,
 }
 
 /// The plan of a property.
 #[derive(Clone, Debug)]
 pub(super) struct Property {
+    /// The property's name in the original.
     pub(super) theirs: String,
     /// The name of the property's element.
     pub(super) ours: String,
@@ -61,20 +62,21 @@ impl Plan {
 }
 
 impl Property {
-    /// Returns whether the payload lists this property if it is null.
+    /// Returns whether the attribute [`nulls`](Object::nulls) lists this property when it is null.
     pub(super) fn lists_null(&self) -> bool {
         let is_null = self.holds.or_null || self.holds.plan.is_json();
         is_null && (!self.is_required || self.holds.plan.is_array())
     }
 
     /// Returns whether a missing element means null. A missing element means null if the original
-    /// requires the property and allows null for it. Arrays are an exception, since a missing
-    /// element means an empty array there.
+    /// requires the property and allows null for it. For an array, a missing element means an empty
+    /// array instead.
     pub(super) fn is_null_where_missing(&self) -> bool {
         self.holds.or_null && self.is_required && !self.holds.plan.is_array()
     }
 
-    /// Returns whether the payload lists this property if it is an empty array.
+    /// Returns whether the attribute [`empty`](Object::empty) lists this property when it is an
+    /// empty array.
     pub(super) fn lists_empty(&self) -> bool {
         self.holds.plan.is_array() && !self.is_required
     }

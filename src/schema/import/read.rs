@@ -36,8 +36,7 @@ pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error
 /// The name of the element for properties that the original doesn't name.
 const REST: &str = "more";
 
-/// The keywords that this reader handles, and the keywords that don't narrow which values are
-/// allowed.
+/// The keywords that this reader handles, and the keywords that don't restrict values.
 const KNOWN: [&str; 28] = [
     "$schema",
     "$id",
@@ -149,8 +148,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Handles a schema that only wraps another schema: an `anyOf` or `oneOf` of that schema and
-    /// null, or an `allOf` of that schema alone.
+    /// Returns the plan of the inner schema, if this schema wraps one: as an `anyOf` or `oneOf` of
+    /// the inner schema and null, or as an `allOf` with only the inner schema.
     fn alone(&mut self, said: &'a Map<String, Value>) -> Result<Option<Described>, Error> {
         if said.contains_key("type") || said.contains_key("enum") || said.contains_key("const") {
             return Ok(None);
@@ -238,9 +237,9 @@ impl<'a> Reader<'a> {
         Ok(Plan::Array(Box::new(item)))
     }
 
-    /// Returns the plan for an item of an array or a value of a map. The element of such an item or
-    /// value can't be missing, so a missing element can't stand for null. An item or value that may
-    /// be null is therefore planned as any JSON value.
+    /// Returns the plan for an item of an array or a value of a map. Each item or value has an
+    /// element, so a missing element can't stand for null. An item or value that may be null is
+    /// therefore planned as any JSON value.
     fn nested(&mut self, schema: &'a Value) -> Result<Described, Error> {
         let found = self.place(schema)?;
         match found.or_null {
@@ -263,7 +262,7 @@ impl<'a> Reader<'a> {
         Plan::Scalar(scalar::json(schema.as_object().unwrap_or(&empty)))
     }
 
-    /// Records the keywords that the plan doesn't express.
+    /// Records the keywords that the plan doesn't express, except those that `made` records.
     fn note(&mut self, said: &Map<String, Value>) {
         let told = ["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"];
         let is_lost =
@@ -305,8 +304,8 @@ fn untyped(said: &Map<String, Value>) -> String {
     found.unwrap_or("no type").to_owned()
 }
 
-/// Returns a text of the original on one line. Control characters are replaced, since a terminal
-/// might obey them.
+/// Returns a text of the original on one line. Control characters and invisible characters are
+/// replaced, since they might affect a terminal.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().map(|word| {
         let shown = word.chars().map(|it| if is_plain(it) { it } else { '\u{FFFD}' });

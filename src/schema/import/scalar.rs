@@ -1,4 +1,4 @@
-//! Makes scalars from the schemas of simple values in a JSON Schema.
+//! Makes scalars from the parts of a JSON Schema that describe simple values.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub(super) fn text(schema: &Map<String, Value>) -> Made {
     Made { scalar: narrowed(Scalar::String, facets), lost }
 }
 
-/// Returns the scalar for a whole number. The scalar has 64 bits.
+/// Returns the scalar for a whole number: a signed or unsigned integer of 64 bits.
 pub(super) fn whole(schema: &Map<String, Value>) -> Made {
     let bound = |key: &str, to: fn(f64) -> f64| match schema.get(key) {
         Some(found) if found.is_i64() || found.is_u64() => {
@@ -76,8 +76,8 @@ pub(super) fn number(schema: &Map<String, Value>) -> Made {
     Made { scalar: narrowed(Scalar::F64, facets), lost }
 }
 
-/// Returns the scalar for one of several texts. Returns `None` if there is no text, or if one has
-/// white space at its ends or characters that XML doesn't allow.
+/// Returns the scalar that accepts only these texts. Returns `None` for an empty list. Also returns
+/// `None` if a text has white space at its ends, or a character that XML doesn't allow.
 pub(super) fn words(texts: &[&str]) -> Option<Scalar> {
     let fits = |it: &&str| trim(it) == *it && it.chars().all(is_character);
     if texts.is_empty() || !texts.iter().all(fits) {
@@ -103,7 +103,8 @@ fn lost(schema: &Map<String, Value>, words: &[&'static str]) -> Vec<&'static str
     words.iter().copied().filter(|it| schema.contains_key(*it)).collect()
 }
 
-/// Returns the example or the default value in the original.
+/// Returns the first example in the original, or else the default value. Returns `None` if
+/// that value is null.
 fn given(schema: &Map<String, Value>) -> Option<&Value> {
     let first = schema.get("examples").and_then(|it| it.get(0));
     first.or_else(|| schema.get("default")).filter(|it| !it.is_null())

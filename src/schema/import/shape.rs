@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::{Content, ENTRY, Field, Kind, Link, List, Occurs, Scalar, Shape, Word, Words};
 use super::plan::{Described, Object, Plan};
 
-/// The name of the items' elements, in an array that has an element of its own.
+/// The name of each item's element, in an array that has an element around its items.
 pub(super) const ITEM: &str = "item";
 
 /// Returns the shape of a whole payload.
@@ -24,7 +24,7 @@ pub(super) fn root(local: &str, doc: &str, plan: &Plan) -> Shape {
     }
 }
 
-/// Returns the shape of an array that has an element of its own.
+/// Returns the shape of an array that has an element around its items.
 fn array(doc: String, item: &Described) -> Shape {
     let field = Field::new(ITEM, item.doc.clone(), kind(item), Occurs::Many);
     Shape::new("", doc, Vec::new(), Content::Sequence(vec![field]))
@@ -73,7 +73,7 @@ fn list(name: &str, doc: &'static str, names: Vec<String>) -> Field {
     Field { in_example: false, ..field }
 }
 
-/// Returns the kind of an element's value.
+/// Returns the field kind for values with this plan.
 fn kind(described: &Described) -> Kind {
     match &described.plan {
         Plan::Scalar(it) => Kind::Scalar(it.clone()),

@@ -1,5 +1,5 @@
-//! The JSON Schema from which a schema was made. A [`Source`] checks values against that JSON
-//! Schema, and converts them to the JSON form of the schema's shape and back.
+//! The JSON Schema from which a schema was made, called the original. A [`Source`] checks values
+//! against the original. It also converts them to the JSON form of the schema's shape and back.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// numbers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The JSON Schema from which a schema was made, with the plan that was made from it.
+/// The original JSON Schema of a schema, and the plan of the conversion.
 pub(in crate::schema) struct Source {
     original: Value,
     validator: Validator,
@@ -99,7 +99,7 @@ impl Source {
     /// # Errors
     ///
     /// Returns the name of a property that has two values. For example, the payload has an element
-    /// for it and also lists it as null.
+    /// for the property, and also lists the property as null.
     pub(in crate::schema) fn outward(&self, value: Value) -> Result<Value, String> {
         match (&self.plan, value) {
             (Plan::Scalar(scalar), Value::Object(mut all)) => {
@@ -116,7 +116,9 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Converts a value at a place where an array has an element of its own around its items.
+/// Converts a value. An array becomes an object with the property [`ITEM`], since XML has an
+/// element around its items. [`object_inward`] converts the arrays in properties, which have no
+/// such element.
 fn inward(plan: &Plan, value: Value) -> Value {
     match (plan, value) {
         (Plan::Array(item), Value::Array(all)) => {
@@ -163,7 +165,7 @@ fn object_inward(object: &Object, mut from: Map<String, Value>) -> Value {
             let all = from.into_iter().map(|(key, it)| (key, inward(&each.plan, it)));
             to.insert(name.clone(), all.collect());
         }
-        // Unknown properties are kept. The conversion to XML reports them.
+        // Unknown properties are kept, so that the conversion to XML reports them.
         _ => to.extend(from),
     }
     to.into()
@@ -227,7 +229,7 @@ fn object_outward(object: &Object, mut from: Map<String, Value>) -> Result<Value
     Ok(to.into())
 }
 
-/// Writes a number without a fraction as a whole number, even where a fraction is allowed.
+/// Converts a double without a fraction into a JSON integer, such as `1.0` into `1`.
 fn scalar_outward(scalar: &crate::schema::Scalar, value: Value) -> Value {
     use crate::schema::Scalar;
     let whole = |it: &f64| it.fract() == 0.0 && it.abs() < WHOLE_MAX;
@@ -251,7 +253,7 @@ fn depth(value: &Value) -> usize {
     most
 }
 
-/// Cuts a message of the validator, which may repeat long values, and puts it on one line.
+/// Shortens a message and puts it on one line. The validator's messages may repeat long values.
 fn cut(text: &str) -> String {
     const LETTERS_MAX: usize = 300;
     let shown = |it: char| if it.is_control() { ' ' } else { it };

@@ -1,4 +1,4 @@
-//! Tests of converting JSON Schemas: the schemas that are made, conversions of values in both
+//! Tests of converting JSON Schemas: the resulting schemas, conversions of values in both
 //! directions, and the limits.
 
 mod both_ways;
@@ -20,8 +20,8 @@ fn object(properties: &Value, required: &[&str]) -> Value {
         "additionalProperties": false })
 }
 
-/// Checks that a value becomes the XML `expected`, which is given without its namespace. Also
-/// checks that the XML becomes the same value again.
+/// Checks that a value becomes the XML `expected`, and that this XML becomes the same value again.
+/// `expected` has no namespace.
 fn check(original: &Value, value: &Value, expected: &str) {
     let schema = made(original).expect("a schema");
     let element = from_json(&schema, value).unwrap_or_else(|it| panic!("{it}\n{value}"));

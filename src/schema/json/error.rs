@@ -22,10 +22,10 @@ const PATH_MAX: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Errors {
-    /// The mistakes. Those of an object begin with its unknown properties, and the others follow in
-    /// the order of the schema. Those against a JSON Schema are in the order of its validator.
+    /// The mistakes. For each object, unknown properties come first, and the other mistakes follow
+    /// in the order of the schema. Violations of a JSON Schema are in the validator's order.
     pub all: Vec<Error>,
-    /// Whether there may be more mistakes, because the rest of the value wasn't checked.
+    /// Whether checking stopped at the limit, so that there may be more mistakes.
     pub is_cut: bool,
 }
 
@@ -58,9 +58,9 @@ pub enum Rule {
     Missing,
     /// Exactly one property of a choice must be there, or at most one if the choice is optional.
     Choice,
-    /// A value must have the form that the schema gives it.
+    /// A value must have the form that the schema declares for it.
     Value,
-    /// An optional property that has no value must be left out, and not be null.
+    /// An optional property without a value must be left out. It can't be null.
     Null,
     /// Text may only have characters that XML allows.
     Character,
@@ -131,8 +131,8 @@ impl Error {
         self
     }
 
-    /// Adds the most similar name. If there are several names, the message asks whether the most
-    /// similar one was meant.
+    /// Records which name is most similar to the wrong one, if any is. If there are several names,
+    /// the message asks whether the most similar one was meant.
     fn or_nearest<'n>(
         mut self,
         wrong: &str,
@@ -204,8 +204,7 @@ pub(super) fn null(path: &[Step<'_>]) -> Error {
     Error::new(Rule::Null, path, message).expecting("nothing")
 }
 
-/// Returns the error for a value that should be an object, at a place without a field, such as the
-/// root.
+/// Returns the error for a payload whose JSON form isn't an object.
 pub(super) fn no_object(path: &[Step<'_>], value: &Value) -> Error {
     let message = format!("takes an object, not {}", shown(value));
     Error::new(Rule::Value, path, message).expecting("an object")
@@ -220,7 +219,7 @@ pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error 
     };
     let few = scalar.narrowest().one_of;
     let names = words.into_iter().chain(few.iter().map(|it| &**it));
-    // If the value is a string that would be valid in XML, the example is its proper JSON form.
+    // For a string that would be valid in XML, the example is the proper JSON form of that string.
     let meant =
         value.as_str().filter(|it| scalar.accepts(it)).map(|it| scalar::to_json(scalar, it));
     let meant = meant.filter(|it| it != value);
@@ -280,7 +279,7 @@ pub(super) fn judged(wrong: &Wrong) -> Error {
     Error::new(Rule::Schema, &path, message).expecting("what its schema says")
 }
 
-/// Returns the form of a scalar's JSON value in words.
+/// Describes in words which JSON values a scalar takes.
 fn described(scalar: &Scalar) -> String {
     match sort(scalar) {
         Sort::List(list) => {
@@ -300,7 +299,7 @@ fn is_wide(base: &Scalar) -> bool {
     matches!(base, Scalar::I128 | Scalar::U128)
 }
 
-/// Returns a property with an example of its value.
+/// Returns a property's name with an example of its value, such as `"a": 1`.
 fn pair(property: &Property<'_>) -> Option<String> {
     let value = example_of(property.field)?;
     Some(format!("{}: {value}", quoted(&property.name)))
@@ -338,7 +337,7 @@ fn quoted(text: &str) -> String {
     Value::from(cut(text)).to_string()
 }
 
-/// Writes a path in the form of RFC 9535. A path that is too long to be read loses its beginning.
+/// Writes a path in the form of RFC 9535. A path longer than [`PATH_MAX`] loses its beginning.
 fn written(path: &[Step<'_>]) -> String {
     let mut text = "$".to_owned();
     for step in path {

@@ -11,12 +11,12 @@ use crate::schema::walk::{At, DEPTH_MAX, is_called, walk};
 use crate::schema::{Content, ENTRY, Field, KEY, Kind, List, Occurs, Scalar, Schema, Shape, XML};
 use crate::xml::{self, Element, Profile, Writer, is_character};
 
-/// Converts the JSON form of a payload into the payload's element. The element is valid, and is
-/// written as the payload's Rust type would write it.
+/// Converts the JSON form of a payload into the payload's element. The element is valid against the
+/// schema. It has the same XML that the payload's Rust type would write.
 ///
 /// # Errors
 ///
-/// Returns all mistakes, up to sixteen.
+/// Returns the mistakes in the value. After sixteen mistakes, the rest of the value isn't checked.
 pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     let Some(source) = &schema.source else { return by_shape(schema, value) };
     let mut wrong = source.judge(value, ERRORS_MAX + 1);
@@ -43,7 +43,7 @@ fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     }
     let one = |error| Errors { all: vec![error], is_cut: false };
     let element = converter.to.finish().map_err(|error| one(error::size(&error)))?;
-    // The values are checked already. Only elements that were given as XML may still fail here.
+    // The conversion has checked all values, except elements that were given as XML.
     schema.check(element.view()).map_err(|error| one(error::schema(&[], &error)))?;
     Ok(element)
 }
@@ -63,7 +63,7 @@ struct Converter<'a> {
 enum Must<'a> {
     /// An element with this name and, if it is an entry of a map, with this key.
     Be(&'a str, Option<&'a str>),
-    /// An element with another name than each of these fields.
+    /// An element whose name differs from the names of these fields.
     Differ(&'a [Field]),
 }
 
@@ -150,7 +150,7 @@ impl<'a> Converter<'a> {
     }
 
     /// Records a mistake for each property that the shape doesn't have. Returns the names of the
-    /// properties that were probably meant, so that those aren't also reported as missing.
+    /// properties that were probably meant. The caller doesn't report these names as missing.
     fn strangers(&mut self, members: &[Member<'a>], object: &Map<String, Value>) -> Vec<String> {
         let known: Vec<&Property<'_>> = members
             .iter()
@@ -231,7 +231,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes an element for a value.
+    /// Writes a field's value as an element named `local`. For a choice, the element has the name
+    /// of its variant.
     fn element(
         &mut self,
         local: &'a str,
@@ -357,7 +358,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Reads the element in a string of XML.
+    /// Parses the element in a string of XML, and checks its name and key.
     fn read(&mut self, must: Must<'_>, value: &Value, field: &Field) -> Option<Element> {
         let Value::String(text) = value else {
             self.wrong(|path| error::kind(path, value, "a string of XML", field));

@@ -53,7 +53,7 @@ fn variants(field: &Field) -> Option<&[Field]> {
     }
 }
 
-/// The names of properties that are taken.
+/// The property names that are already taken.
 #[derive(Default)]
 struct Names(BTreeSet<String>);
 

@@ -12,17 +12,17 @@ use crate::limits::XmlLimits;
 /// How deep objects and arrays may be nested. One level of elements takes at most three levels of
 /// JSON.
 pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
-/// How many characters before and after its position an error quotes.
+/// How many characters an error quotes before its position, and how many after it.
 const AROUND_MAX: usize = 40;
-/// How many bytes before the position of an error are searched for half of a surrogate pair such as
-/// `\uD83D\uDE00`.
+/// How many bytes before the position of an error are searched for an unpaired surrogate. An
+/// escaped pair such as `\uD83D\uDE00` has this length.
 const PAIR_BYTES: usize = 12;
 
 /// A mistake in a JSON text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {
-    /// The sort of the mistake.
+    /// The kind of the mistake.
     pub kind: BrokenKind,
     /// The line, from 1.
     pub line: u32,
@@ -30,13 +30,13 @@ pub struct Broken {
     pub column: u32,
     /// The description of the mistake.
     pub message: String,
-    /// Up to forty characters before the mistake.
+    /// Up to forty characters before the mistake, with control characters escaped.
     pub before: String,
-    /// Up to forty characters from the mistake on.
+    /// Up to forty characters from the mistake on, with control characters escaped.
     pub behind: String,
 }
 
-/// The sort of the mistake.
+/// The kind of a mistake in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BrokenKind {
@@ -93,8 +93,8 @@ pub fn read(text: &str) -> Result<Value, Broken> {
 #[derive(Clone, Copy)]
 struct Reader<'k> {
     depth: usize,
-    /// The sort of a mistake that the reader itself finds. The library's errors can't carry this
-    /// sort.
+    /// The kind of the mistake that ended the reading. The reader sets this for mistakes that it
+    /// finds itself, since the errors of `serde_json` can't carry a kind.
     own: &'k Cell<BrokenKind>,
 }
 
@@ -180,7 +180,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
 fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     let start = line_start(text, error.line());
-    // The library counts columns in bytes. Its column is that of the byte at which it stopped.
+    // `serde_json` counts columns in bytes, and reports the column of the byte at which it stopped.
     let mut offset = (start + error.column().saturating_sub(1)).min(text.len());
     if error.classify() == Category::Eof {
         offset = text.len();
@@ -203,8 +203,8 @@ fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     }
 }
 
-/// Describes the mistake. Where this module knows more than the library's message says, the
-/// description is the module's own.
+/// Describes the mistake in plain words. Unknown messages of `serde_json` are kept, without their
+/// position.
 fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Error) -> String {
     if kind == BrokenKind::Syntax {
         if error.classify() == Category::Eof {
@@ -228,7 +228,7 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
     plain(told, text, offset).unwrap_or_else(|| told.to_owned())
 }
 
-/// Translates a message of the library into plain words. Returns `None` for a message without a
+/// Translates a message of `serde_json` into plain words. Returns `None` for a message without a
 /// translation.
 fn plain(told: &str, text: &str, offset: usize) -> Option<String> {
     let fixed = match told {
@@ -271,8 +271,8 @@ fn no_value(text: &str, offset: usize) -> String {
     }
 }
 
-/// Returns the four digits of the `\u` escape right before `offset`, if that escape is half of a
-/// surrogate pair.
+/// Finds the last `\u` escape near `offset`. Returns its four digits if the escape is an unpaired
+/// surrogate.
 fn half_pair(text: &str, offset: usize) -> Option<&str> {
     let end = (offset + 1).min(text.len());
     let begin = end.saturating_sub(PAIR_BYTES);

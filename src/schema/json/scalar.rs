@@ -1,5 +1,5 @@
-//! Converts the text of a scalar to JSON and back: a number, a string, a boolean or an array, or
-//! any JSON value.
+//! Converts the text of a scalar to JSON and back. A scalar's JSON value is a number, a string, a
+//! boolean or an array. The scalar [`Scalar::Json`] may have any JSON value.
 
 use serde_json::{Number, Value};
 
@@ -18,13 +18,14 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 pub(in crate::schema) enum Sort<'a> {
     /// A string with the unchanged text.
     Text,
-    /// A string with the text in its canonical form, without white space at its ends.
+    /// A string with the canonical text. If the facets refuse the canonical text, a string with
+    /// the original text, trimmed.
     Token,
     /// `true` or `false`.
     Truth,
     /// A whole number.
     Whole,
-    /// A number, or the name of a value that JSON numbers can't express.
+    /// A number, or one of the strings `INF`, `-INF` and `NaN`.
     Real,
     /// An array of items.
     List(&'a List),
@@ -32,8 +33,8 @@ pub(in crate::schema) enum Sort<'a> {
     Any,
 }
 
-/// Returns the form of a scalar's value in JSON. A number or boolean with facets about its text is
-/// a string.
+/// Returns the form of a scalar's value in JSON. A number or boolean becomes a string if facets
+/// restrict its text.
 pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
     match scalar.base() {
         Scalar::String | Scalar::Character => Sort::Text,
@@ -46,21 +47,22 @@ pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
     }
 }
 
-/// Returns whether JSON can express the value as a number or a boolean.
+/// Returns whether JSON numbers or booleans can express all values of `base`, except `INF`, `-INF`
+/// and `NaN`.
 fn is_short(base: &Scalar) -> bool {
     use Scalar::{Boolean, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     matches!(base, I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | Boolean | F32 | F64)
 }
 
-/// Returns whether the scalar is a number or a boolean with facets about its text, such as a
-/// pattern.
+/// Returns whether the scalar is a number or a boolean whose text is restricted by facets, such as
+/// a pattern or a length.
 pub(in crate::schema) fn is_written(scalar: &Scalar) -> bool {
     let by_text =
         |it: &Facets| it.pattern.is_some() || it.length_min.is_some() || it.length_max.is_some();
     is_short(scalar.base()) && scalar.facets().any(by_text)
 }
 
-/// Converts a text that the scalar accepts to JSON.
+/// Converts a text that the scalar accepts into JSON. Any other text may become a string.
 pub(super) fn to_json(scalar: &Scalar, text: &str) -> Value {
     let value = match sort(scalar) {
         Sort::Text => None,
@@ -80,7 +82,8 @@ pub(super) fn to_json(scalar: &Scalar, text: &str) -> Value {
     value.unwrap_or_else(|| text.into())
 }
 
-/// Converts one of the allowed texts of a scalar to JSON.
+/// Converts a text from a scalar's facet `one_of` to JSON. A text that the scalar refuses becomes a
+/// string.
 pub(in crate::schema) fn constant(scalar: &Scalar, text: &str) -> Value {
     if scalar.accepts(text) { to_json(scalar, text) } else { text.into() }
 }
@@ -104,7 +107,7 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
         _ => return None,
     };
     let found = texts.into_iter().flatten().find(|text| scalar.accepts(text));
-    // The facets may list the value in another notation than the ones tried above.
+    // The facet `one_of` may list the value in a notation that wasn't tried above.
     let mut few = scalar.facets().flat_map(|it| it.one_of.iter());
     found.or_else(|| {
         let same = few.find(|text| scalar.accepts(text) && to_json(scalar, text) == *value);
@@ -112,8 +115,8 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the canonical text for the value of `text`. Returns `None` if `text` has no value of the
-/// scalar `base`.
+/// Returns the canonical text for the value of `text`. Returns `None` if `base` doesn't accept
+/// `text`.
 fn canonical(base: &Scalar, text: &str) -> Option<String> {
     match base {
         Scalar::Boolean => scalar::boolean(text).map(|it| it.to_string()),
@@ -130,8 +133,8 @@ fn canonical(base: &Scalar, text: &str) -> Option<String> {
 }
 
 fn real(base: &Scalar, text: &str) -> Value {
-    // For a number of single precision, `short` is read from the number's shortest text. So it
-    // lacks the further digits that a conversion to double precision would add.
+    // A conversion from single to double precision would add digits. So the double is read from
+    // the shortest text of the number.
     let short = canonical(base, text).and_then(|it| double(&it));
     match short.map(|it| (Number::from_f64(it), it)) {
         Some((Some(number), _)) => number.into(),
@@ -151,8 +154,8 @@ fn whole(number: &Number) -> Option<String> {
     })
 }
 
-/// Returns the shortest text of a number, and its text without an exponent. Facets on digits accept
-/// only the second text.
+/// Returns two texts for a number: a short one, which may have an exponent, and one without an
+/// exponent. Facets that count digits refuse texts with an exponent.
 fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
     let Some(number) = number.as_f64() else { return Vec::new() };
     match base {

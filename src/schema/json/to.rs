@@ -15,9 +15,8 @@ use crate::xml::{self, Profile, View};
 ///
 /// # Errors
 ///
-/// Returns an error for the first place where the element doesn't fit the shape. Returns an error,
-/// too, if an element has two values for one property of the JSON Schema from which the schema was
-/// made.
+/// Returns an error for the first place where the element doesn't fit the shape. For a schema made
+/// from a JSON Schema, also returns an error if the element gives one property two values.
 pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
     let value = object(&schema.shape, At::root(element, schema)?).map(Value::Object)?;
     match &schema.source {
@@ -26,15 +25,16 @@ pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
     }
 }
 
-/// Returns an example of the payload's JSON form. The example is that of
-/// [`example`](crate::schema::example), converted to JSON.
+/// Returns an example of the payload's JSON form: the XML from
+/// [`example`](crate::schema::example), converted to JSON. Returns null if that XML can't be
+/// converted.
 #[must_use]
 pub fn example(schema: &Schema) -> Value {
     let example = xml::read(xml_example(schema), Profile::Wire, &XmlLimits::FILE).ok();
     example.and_then(|it| to_json(schema, it.view()).ok()).unwrap_or_default()
 }
 
-/// Returns an example of a field's value.
+/// Returns an example of a field's value in JSON.
 pub(super) fn example_of(field: &Field) -> Option<Value> {
     if let Kind::Scalar(scalar) = &field.kind {
         return Some(scalar::to_json(scalar, &crate::schema::example_text(scalar)));

@@ -7,8 +7,9 @@ use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 
 /// Returns the value of a payload, given the payload's JSON form. If a field is marked with
 /// `#[payload(value)]`, the value is that field's value, or null if the field is missing.
-/// Otherwise, the value of a payload with a single scalar, as its text or as its only field, is
-/// that scalar. Returns `None` if neither rule applies; the whole payload is its own value then.
+/// Otherwise, if the payload consists of one scalar, the value is that scalar. The scalar is the
+/// payload's text, or its only field. Returns `None` if neither rule applies. Callers then take
+/// the whole payload as the value.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -41,8 +42,8 @@ pub fn value(schema: &Schema, json: &Value) -> Option<Value> {
     })
 }
 
-/// Returns an object with the variant of a choice that occurs in `all`. Returns null if none of the
-/// variants occurs there.
+/// Finds the variant of a choice that occurs in `all`, and returns an object with only that
+/// variant. Returns null if no variant occurs in `all`.
 fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
     let there = variants.iter().find_map(|it| Some((it.field, all.get(&*it.name)?)));
     there.map_or(Value::Null, |(variant, value)| {
@@ -50,7 +51,7 @@ fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
     })
 }
 
-/// Returns whether a shape consists of one scalar.
+/// Returns whether a shape consists of one required scalar, without attributes.
 fn is_scalar(shape: &Shape) -> bool {
     let is_one = |it: &Field| it.occurs == Occurs::One && matches!(it.kind, Kind::Scalar(_));
     let content = match &shape.content {

@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(judged, Ok(()), "{:#}", json_schema(&schema));
     }
 
-    /// A damaged value is refused with a path, or is still a valid JSON form.
+    /// Checks that a damaged value is either refused with a path, or still a valid JSON form.
     #[test]
     fn a_damaged_form_is_told_or_taken(shape in shape(), seed in any::<u64>()) {
         let schema = Schema::new(name("s"), shape);
@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// Replaces one part of a value.
+/// Replaces, adds or removes one part of a value.
 fn damage(value: &mut serde_json::Value, chance: &mut Chance) {
     use serde_json::{Value, json};
     let count = match value {

@@ -65,7 +65,7 @@ fn occurs() -> impl Strategy<Value = Occurs> {
     prop::sample::select(vec![Occurs::One, Occurs::Optional, Occurs::Many])
 }
 
-/// Returns fields with distinct names that begin with this letter.
+/// Returns fields with distinct names: this letter and a number.
 fn fields(letter: char, each: Vec<(Kind, Occurs)>) -> Vec<Field> {
     let field = |(place, (kind, occurs)): (usize, (Kind, Occurs))| {
         Field::new(format!("{letter}{place}"), "Said.", named(kind, place), occurs)
@@ -80,8 +80,8 @@ fn choice(variants: Vec<Kind>) -> Kind {
     Kind::Choice(Link::new(Shape::new("choice", "", Vec::new(), content)))
 }
 
-/// Adds the number of the field to the names of a choice's variants, so that two choices in one
-/// sequence have no name in common.
+/// Adds the field's number to the names of a choice's variants. So two choices in one sequence have
+/// no name in common.
 fn named(kind: Kind, place: usize) -> Kind {
     let Kind::Choice(link) = &kind else { return kind };
     let mut shape = link.shape().clone();
@@ -93,7 +93,7 @@ fn named(kind: Kind, place: usize) -> Kind {
     Kind::Choice(Link::new(shape))
 }
 
-/// Returns attributes. The first may have the same name as the first field.
+/// Returns attributes. Their names may be the same as the names of elements.
 fn attributes() -> impl Strategy<Value = Vec<Field>> {
     (prop::collection::vec((scalar(), any::<bool>()), 0..3), any::<bool>()).prop_map(
         |(all, same)| {

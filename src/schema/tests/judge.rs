@@ -5,7 +5,8 @@
 use regex::Regex;
 use serde_json::Value;
 
-/// Checks `value` against `schema`, which is a part of `root`. The error is the first violation.
+/// Checks `value` against `schema`, which is a part of `root`. Returns the first violation as an
+/// error.
 pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let all = schema.as_object().ok_or("a schema is an object")?;
     for (word, said) in all {
@@ -69,7 +70,8 @@ pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), S
     Ok(())
 }
 
-/// Keywords that don't apply to this value, or that don't narrow any value.
+/// The keywords that [`judge`] ignores if they don't apply to a value's type. Some of these
+/// keywords restrict no value at all.
 const KNOWN: [&str; 18] = [
     "$schema",
     "$defs",

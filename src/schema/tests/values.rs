@@ -1,5 +1,5 @@
-//! Random values of a schema for tests, in the JSON form that results from converting a value to
-//! XML and back.
+//! Random values of a schema for tests. Converting a value to XML and back doesn't change the
+//! value.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -95,7 +95,7 @@ fn of_kind(kind: &Kind, chance: &mut Chance, depth: usize) -> Value {
     }
 }
 
-/// Returns a random JSON value of a scalar. A scalar with facets gets its example.
+/// Returns a random JSON value of a scalar. For a scalar with facets, the value is its example.
 fn scalar(form: &Scalar, chance: &mut Chance) -> Value {
     if let Scalar::List(list) = form.base() {
         let least = list.length_min.unwrap_or_default();
@@ -149,7 +149,8 @@ fn wide(scalar: &Scalar, chance: &mut Chance) -> String {
     }
 }
 
-/// Returns a number in JSON, or the name of a value that JSON numbers can't express.
+/// Returns the text of `number`, or of one of a few special numbers. `single` rounds the number to
+/// single precision.
 fn real(number: f64, single: bool, chance: &mut Chance) -> String {
     let few = [
         number,
@@ -173,7 +174,7 @@ fn real(number: f64, single: bool, chance: &mut Chance) -> String {
     }
 }
 
-/// Returns the double with the same shortest text as the nearest number of single precision.
+/// Rounds a number to single precision, and reads the shortest text of the result as a double.
 fn short(number: f64) -> f64 {
     let single: f32 = number.to_string().parse().unwrap_or_default();
     single.to_string().parse().unwrap_or_default()

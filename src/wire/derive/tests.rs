@@ -105,7 +105,7 @@ struct Figures {
     more: Vec<Size>,
 }
 
-/// Where lines meet.
+/// A corner of a figure.
 #[derive(Payload, Debug, PartialEq, Clone)]
 struct Corner {
     #[payload(attribute)]
@@ -157,7 +157,7 @@ struct Say(String);
 #[payload(ns = "urn:test", live, reserved, bookkeeping)]
 struct Ping;
 
-/// Whatever is sent on.
+/// An element of any kind between two texts.
 #[derive(Payload, Debug, PartialEq, Clone)]
 #[payload(ns = "urn:test")]
 struct Carry {

@@ -1,4 +1,4 @@
-//! The scalars, with the form in which attributes and elements hold each of them.
+//! The scalars, and the text by which attributes and elements hold each of them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

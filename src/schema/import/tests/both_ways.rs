@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// Turns a number without a fraction into a whole number, so that `1.0` equals `1`.
+/// Turns the numbers without a fraction into whole numbers, so that `1.0` equals `1`.
 fn same(value: Option<&Value>) -> Value {
     match value {
         None => "nothing".into(),

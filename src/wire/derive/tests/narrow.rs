@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::wire::{Bytes, Code, SignedDuration, Timestamp, Uuid};
 
-/// Everything that narrows.
+/// An order, whose fields have all kinds of facets.
 #[derive(Payload, Debug, PartialEq, Clone)]
 #[payload(ns = "urn:test")]
 struct Order {
@@ -34,11 +34,11 @@ struct Order {
     by_name: Option<BTreeMap<String, Percent>>,
 }
 
-/// Of a hundred.
+/// A percentage.
 #[derive(Payload, Debug, PartialEq, Clone, Copy)]
 struct Percent(#[payload(max = 100)] u8);
 
-/// What somebody would like.
+/// A wish for a color or a shade.
 #[derive(Payload, Debug, PartialEq, Clone)]
 enum Wish {
     Color(#[payload(pattern = "#[0-9a-f]{6}")] String),
@@ -79,7 +79,7 @@ struct Row {
     cells: Vec<f64>,
 }
 
-/// Things by their names.
+/// Maps with values of several kinds.
 #[derive(Payload, Debug, PartialEq, Clone, Default)]
 #[payload(ns = "urn:test")]
 struct Named {
@@ -383,7 +383,7 @@ mod values {
     }
 }
 
-/// Numbers at their ends.
+/// Numbers at the ends of their ranges.
 #[derive(Payload, Debug, PartialEq, Clone)]
 #[payload(ns = "urn:test")]
 struct Widths {
