@@ -14,9 +14,8 @@ use super::words::action::{Action, NAME};
 /// Fails if the log can't be read.
 pub(super) async fn caller(message: &Message, history: &History) -> Result<String, Fault> {
     if message.from() == NAME {
-        let key = message.key();
-        let place = key.as_deref().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
-        let taken = match place.and_then(|it| it.checked_sub(1)) {
+        let action = message.key().and_then(|it| Some(action_of(&it)?.1));
+        let taken = match action.and_then(|it| it.checked_sub(1)) {
             Some(before) => history.read(before, 1).await?.into_iter().next(),
             None => None,
         };
@@ -32,10 +31,7 @@ pub(super) async fn caller(message: &Message, history: &History) -> Result<Strin
 /// cause.
 pub(super) fn asker(entry: &Entry) -> Option<EntryId> {
     let key = entry.key().unwrap_or_default();
-    let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
-    if let Some((thread, seq)) =
-        of_action.and_then(|(it, seq)| Some((it, seq.split('.').next()?.parse().ok()?)))
-    {
+    if let Some((thread, seq)) = action_of(&key).filter(|_| entry.from() == NAME) {
         return Some(EntryId { thread: ThreadId::new(thread), seq });
     }
     let of_run = key.split_once('/').filter(|_| entry.is::<Action>());
@@ -55,4 +51,11 @@ pub(super) async fn opener(first: &Entry, tree: &TreeHistory) -> Result<Option<E
     let Some(EntryId { thread, seq }) = above else { return Ok(None) };
     let found = tree.read(&thread, seq.saturating_sub(1), 1).await?.into_iter().next();
     Ok(found.filter(|it| it.seq() == seq))
+}
+
+/// The action that the key of a call belongs to: the action's thread, and the number of its entry.
+/// The key of a call for an item of a list has the item's number after that. None for other keys.
+pub(super) fn action_of(key: &str) -> Option<(&str, u64)> {
+    let (thread, number) = key.rsplit_once('/')?;
+    Some((thread, number.split('.').next()?.parse().ok()?))
 }

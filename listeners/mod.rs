@@ -3,6 +3,7 @@
 
 pub mod echo;
 pub mod metadata;
+mod schedule;
 pub mod thread;
 pub mod timer;
 pub mod todo;
@@ -11,7 +12,6 @@ mod caller;
 pub mod agent_context;
 pub mod feed_contents;
 pub mod feed_values;
-mod schedule;
 pub mod condition;
 pub mod action;
 pub mod workflow;

@@ -18,6 +18,7 @@ use pumphouse::wire::core::{ThreadNote, ThreadResult, ThreadSpawned, ThreadStatu
 
 use serde_json::Value;
 
+use super::super::caller;
 use super::super::feed_contents::shown::Shown;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
@@ -406,8 +407,7 @@ pub(super) fn key(asked: &ThreadId, action: Id, item: Option<usize>) -> String {
 /// The action that the key of a call belongs to.
 #[must_use]
 pub fn action_of(key: &str) -> Option<Id> {
-    let (_, last) = key.rsplit_once('/')?;
-    last.split('.').next()?.parse().ok()
+    caller::action_of(key).map(|(_, number)| number)
 }
 
 /// Converts a recorded decision to the graph's type.

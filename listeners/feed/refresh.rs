@@ -35,9 +35,9 @@ pub(in super::super) struct Refreshes {
     /// The requested wake-up times that are still ahead, in microseconds since the epoch. The flag
     /// says whether a turn waits for feeds until then.
     armed: BTreeSet<(bool, u64)>,
-    /// The numbers of the entries that can cause a due `feeds-due`. The log has each `feeds-due`
-    /// twice: when it begins to wait, and when it is due. The cause of the second entry is the
-    /// first one, or a `feeds-refreshed` that ended the wait early.
+    /// The log has each `feeds-due` twice: when it begins to wait, and when it is due. The cause of
+    /// the second entry is the first one, or a `feeds-refreshed` that ended the wait early. This
+    /// set has the numbers of these causes.
     reasons: BTreeSet<u64>,
     latest: Latest<Effect>,
     thread: CurrentThread,

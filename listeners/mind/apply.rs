@@ -46,8 +46,8 @@ impl Minds {
     }
 
     /// Applies an entry that a listener sent. A listener counts as an agent once it is asked as
-    /// one, or sends a payload that only agents send. A listener that answers without a turn is no
-    /// agent from then on.
+    /// one, or sends an action or a payload that only agents send. So workflows have a mind, too. A
+    /// listener that answers without a turn is no agent from then on.
     fn apply_sent(&mut self, entry: &Entry) {
         let from = entry.from();
         let is_word = entry.is::<CognitionSystem>()

@@ -23,7 +23,7 @@ use super::words::action::{Mode, Status};
 use super::words::agent::CognitionTools;
 pub use what_next::{Next, Rules, Stop, StopReason};
 
-/// What happens to a final response while actions of its turn are unfinished.
+/// What happens to a final response while actions of its work are unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinalWithActions {
@@ -31,9 +31,10 @@ pub enum FinalWithActions {
     /// agent has another turn.
     #[default]
     Hold,
-    /// The response is withdrawn, and the agent has another turn.
+    /// If actions of the response's own turn are unfinished, the response is withdrawn and the
+    /// agent has another turn.
     Strict,
-    /// The response is delivered without waiting for all actions of its turn. It still waits for
+    /// The response is delivered without waiting for all actions of its work. It still waits for
     /// actions that it names, and for `sync` actions before it.
     Trust,
 }
@@ -89,7 +90,7 @@ pub struct Mind {
     /// Messages, ticks and results for the agent that no turn has shown yet, by entry number.
     queue: BTreeMap<u64, Queued>,
     actions: BTreeMap<u64, ActionRecord>,
-    /// The actions that names in the agent's references currently mean.
+    /// Maps each name that the agent's references may use to the action that it currently means.
     names: Names,
     /// Timers, threads and payloads to peers that have no result yet, by the number of the entry
     /// that began them.
@@ -250,7 +251,7 @@ struct Timer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastTurn {
     /// Whether the turn began something: called an action, sent a payload, cleared a timer, or
-    /// wrote the agent's own root.
+    /// asked for another turn with the agent's own payload.
     began: bool,
     /// Whether a part of the reply didn't run, the reply was incomplete, or the response wasn't
     /// delivered.
@@ -270,8 +271,8 @@ struct LastTurn {
 }
 
 impl Minds {
-    /// The minds of the thread's agents, by the agents' names. A listener that was asked and hasn't
-    /// answered yet may be among them, even if it is no agent.
+    /// The minds of the thread's agents, by the agents' names. Some belong to listeners that are no
+    /// agents: to workflows, and to a listener that was asked and hasn't answered yet.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Mind)> {
         self.agents.iter().map(|(agent, mind)| (agent.as_str(), &**mind))
     }

@@ -244,8 +244,8 @@ impl Mind {
         if stop == Stop::Interrupted {
             let ended = self.work.as_ref().map(|it| it.id);
             let of = |timer: &u64| self.timers.get(timer).map(|it| it.work);
-            // This also drops a tick that came after the interrupt, from a timer that ticks only
-            // once and is over.
+            // Drops all queued ticks of the ended work, also those that came after the interrupt.
+            // The rest of this function would miss the tick of a timer that ticked only once.
             let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if of(it) == ended);
             self.queue.retain(|_, it| !is_of(it));
             self.interrupts.retain(|it| *it > until);

@@ -7,6 +7,8 @@ use pumphouse::prelude::*;
 use pumphouse::wire::SignedDuration;
 use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
+use super::super::schedule::CurrentThread;
+
 /// Waits for child threads of this thread. The answer is `threads-awaited`.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
@@ -75,15 +77,20 @@ pub struct AwaitedThread {
     pub status: Option<ThreadStatus>,
 }
 
-/// The threads that were opened from a thread, and how they ended. A fold.
+/// The threads that were opened from a thread, and how they ended. A fork has no part in threads
+/// that hadn't ended when it began: their results go to the original thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Children {
     opened: BTreeSet<String>,
     ended: BTreeMap<String, ThreadStatus>,
+    thread: CurrentThread,
 }
 
 impl Apply for Children {
     fn apply(&mut self, entry: &Entry) {
+        if self.thread.enter(entry) {
+            self.opened.retain(|it| self.ended.contains_key(it));
+        }
         if entry.from() != "core" {
             return;
         }

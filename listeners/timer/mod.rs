@@ -10,6 +10,8 @@ use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
 
+use super::schedule::CurrentThread;
+
 /// The maximum number of missed ticks that are counted for a cron pattern.
 const MISSED_MAX: usize = 10_000;
 /// The error for a time that no timer can wait for.
@@ -124,7 +126,8 @@ pub struct TimerDue {
     pub clock: Option<bool>,
 }
 
-/// The timers of a thread. A fold.
+/// The timers of a thread. A fork begins without timers: those of the original thread tick there
+/// alone. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
     /// The entry numbers of the unanswered requests for timers.
@@ -132,10 +135,14 @@ pub struct Timers {
     set: BTreeSet<u64>,
     once: BTreeSet<u64>,
     cleared: BTreeSet<u64>,
+    thread: CurrentThread,
 }
 
 impl Apply for Timers {
     fn apply(&mut self, entry: &Entry) {
+        if self.thread.enter(entry) {
+            *self = Timers { thread: self.thread.clone(), ..Timers::default() };
+        }
         if entry.is_refused() {
             return;
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pumphouse::prelude::*;
 
+use super::super::schedule::CurrentThread;
 use super::words::{
     OpenTodo, Step, StepsOpen, TodoClosed, TodoNudge, TodoOpen, TodoRegistered, TodoUntil,
 };
@@ -14,6 +15,7 @@ pub struct Todos {
     open: BTreeMap<u64, Todo>,
     /// The requests without an answer, by their entry numbers.
     asked: BTreeMap<u64, TodoUntil>,
+    thread: CurrentThread,
 }
 
 /// A checklist.
@@ -29,6 +31,10 @@ pub struct Todo {
 
 impl Apply for Todos {
     fn apply(&mut self, entry: &Entry) {
+        if self.thread.enter(entry) {
+            // A request that had no answer yet is answered in the original thread alone.
+            self.asked.clear();
+        }
         if entry.is_refused() {
             return;
         }

@@ -11,6 +11,7 @@ use pumphouse::listener::{Clears, Record};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{Attachment, ContextCleared, ContextRestored};
 
+use super::caller::caller;
 use super::words::action::ActionResult;
 use choose::{Request, choose};
 pub use part::{READ_BYTES, part};
@@ -67,7 +68,7 @@ async fn read_result(
     history: History,
     read: ReadResult,
 ) -> Result<Result<ResultPart, NoResult>, Fault> {
-    let reader = reader(&message, &history).await?;
+    let reader = caller(&message, &history).await?;
     let result = history.read(read.entry.saturating_sub(1), 1).await?.pop();
     let result = result.filter(|of| of.seq() == read.entry && of.to() == Some(&reader));
     let Some(result) = result.and_then(|of| of.decode_if::<ActionResult>()) else {
@@ -98,17 +99,4 @@ async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
         return Err(AttachmentRefused { why: why.to_owned() });
     }
     Ok(())
-}
-
-/// Returns the agent that reads a result. If this message is the call of an action, the agent is
-/// the action's sender. Otherwise the agent is the message's sender.
-async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
-    let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
-    if let Some(action) = action.filter(|_| message.from() == super::words::action::NAME) {
-        let found = history.read(action.saturating_sub(1), 1).await?.pop();
-        if let Some(found) = found.filter(|it| it.seq() == action) {
-            return Ok(found.from().to_owned());
-        }
-    }
-    Ok(message.from().to_owned())
 }

@@ -46,8 +46,9 @@ use proc_macro::TokenStream;
 /// * `live`: the payload may be sent live: then current followers see the payload, and the log
 ///   doesn't have it.
 /// * `reserved`: sending the payload needs the grant `emit:core`, or a grant for this payload.
-/// * `bookkeeping`: the payload records something about the work, as a charge does. No prompt shows
-///   such a payload, and `clear-context` doesn't count it.
+/// * `bookkeeping`: the payload records something about the work, as a charge does. `clear-context`
+///   doesn't count it, and it is no message of a prompt. A prompt may show its content in another
+///   form, as with attachments and summaries.
 ///
 /// On a field:
 ///
@@ -65,7 +66,7 @@ use proc_macro::TokenStream;
 /// * `fraction_digits = …`: the most digits of a number after the decimal point.
 /// * `example = "…"`: a valid text for examples, needed if the derive finds none by itself.
 /// * `no_example`: examples of the payload leave the field out, if the field is optional. The
-///   option is meant for a field that replaces another field.
+///   option is meant for a field that is given instead of another field, or seldom.
 /// * `value`: the field is the payload's value. Agents see the value instead of the payload: in
 ///   `action-result`, in feeds, in prompts, and where an action refers to a result by `${id}`. At
 ///   most one field may have this option. Without the option, the value of a payload with a single

@@ -54,8 +54,8 @@ pub(crate) trait Target: Send + 'static {
     /// Takes the next entry, to send it later.
     fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes items that aren't entries, such as live payloads. The target sends them after the
-    /// entries up to this position.
+    /// Fetches the items that wait elsewhere for this target and aren't entries, such as live
+    /// payloads. An item that belongs after a later entry than `_position` stays where it is.
     fn take_live(&mut self, _position: u64) {}
 
     /// Whether the target has taken something that it hasn't sent yet.
@@ -86,7 +86,7 @@ pub(crate) trait Target: Send + 'static {
         std::future::pending()
     }
 
-    /// Ends the target. The follower calls this method when it stops.
+    /// Ends the target. A follower that stops in time calls this method.
     fn end(&mut self) -> impl Future<Output = ()> + Send {
         async {}
     }

@@ -109,7 +109,8 @@ impl KeptPosition {
         KeptPosition { log, file: None, kept: position, kept_us: 0 }
     }
 
-    /// The last position that was read from the file or written into it.
+    /// The position at which the follower began, or the last one that was written into the file
+    /// since.
     pub(crate) fn get(&self) -> u64 {
         self.kept
     }

@@ -36,7 +36,8 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
             Kind::Map(_) | Kind::Named(_) | Kind::Use { .. } | Kind::List(_) | Kind::Settings,
             there,
         ) => {
-            // The value isn't repeated: it may be a secret that stands where a file's name belongs.
+            // The value isn't shown: it may be a secret, such as a token that is written directly
+            // after `tokens:`.
             let there = match there {
                 Value::Scalar(_) => "a single value".to_owned(),
                 _ => node.said(),

@@ -178,7 +178,7 @@ struct Reader<'a> {
     context: PathBuf,
     /// Maps the name of an agent to its feeds from services.
     agent_feeds: RefCell<feeds::AgentFeeds>,
-    /// The agents' set feeds, whose content operators or listed senders set.
+    /// The set feeds of agents. Operators, or the senders that a feed lists, set the content.
     settable: RefCell<SettableFeeds>,
     /// The provider files of the models.
     providers: RefCell<Vec<UsedProvider>>,
@@ -383,8 +383,8 @@ impl Reader<'_> {
     }
 
     /// Adds the names of all `items` to `names`, because a listener with mistakes counts as known,
-    /// too. Returns the names that advice may suggest. Forbidden names are left out, and
-    /// listeners whose kind is neither known nor similar to a known kind.
+    /// too. Returns the names that advice may suggest. These don't include forbidden names,
+    /// and the names of listeners whose kind is neither known nor similar to a known kind.
     fn known_names<'b>(
         &'b self,
         items: &'b [(String, &'b Node)],

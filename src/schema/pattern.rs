@@ -12,8 +12,9 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 const DEPTH_MAX: usize = 40;
 /// The greatest number in a counted repetition.
 const TIMES_MAX: u32 = 1_000;
-/// How many ranges and bytes of text a pattern may have once its counted repetitions are written
-/// out. A compiled pattern keeps all of these in memory.
+/// The greatest size of a pattern once its counted repetitions are written out: the number of
+/// ranges in its character classes, plus the bytes of its literal text. A compiled pattern keeps
+/// all of these in memory.
 const COST_MAX: usize = 50_000;
 /// The search for an example gives up on a text that is longer than this many bytes.
 const EXAMPLE_MAX: usize = 10_000;

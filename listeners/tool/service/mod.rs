@@ -31,8 +31,7 @@ use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
-use super::super::action;
-use super::super::action::words::Action;
+use super::super::caller::caller;
 use super::super::feed::words::{FeedContent, NAME as FEED};
 use super::super::feed_contents::source::UrlPath;
 use super::web::limits::WebLimits;
@@ -217,24 +216,13 @@ async fn get(
 /// sender. For the request of a feed, this is the agent that has the feed. Otherwise, this is the
 /// message's sender.
 async fn asking(message: &Message, history: &History) -> Result<String, Fault> {
-    let key = message.key();
-    let mut parts = key.as_deref().unwrap_or_default().rsplit('/');
+    let key = message.key().unwrap_or_default();
     if message.from() == FEED
-        && let Some(agent) = parts.nth(1)
+        && let Some(agent) = key.rsplit('/').nth(1)
     {
         return Ok(agent.to_owned());
     }
-    if message.from() == action::NAME {
-        let before = parts.next().and_then(|it| it.parse::<u64>().ok()?.checked_sub(1));
-        let taken = match before {
-            Some(before) => history.read(before, 1).await?.into_iter().next(),
-            None => None,
-        };
-        if let Some(taken) = taken.filter(Entry::is::<Action>) {
-            return Ok(taken.from().to_owned());
-        }
-    }
-    Ok(message.from().to_owned())
+    caller(message, history).await
 }
 
 impl Service {

@@ -123,7 +123,7 @@ fn wrong(error: schema::Error) -> Value {
 }
 
 /// Makes the error that the organism knows no such payload. Unlike a door's error, this error names
-/// similar payloads, because the user of this program may know them.
+/// similar payloads, because the user of this program may see all payloads of the organism.
 fn unknown(payload: &Element, all: &Capabilities) -> Value {
     let name = Name::new(payload.namespace(), payload.local());
     let choices = match all.find(&name.to_string()) {

@@ -219,7 +219,8 @@ pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error 
     };
     let few = scalar.narrowest().one_of;
     let names = words.into_iter().chain(few.iter().map(|it| &**it));
-    // For a string that would be valid in XML, the example is the proper JSON form of that string.
+    // A string may be what an element's text would be, such as `"7"` for a number. Then the example
+    // is the JSON form of that text.
     let meant =
         value.as_str().filter(|it| scalar.accepts(it)).map(|it| scalar::to_json(scalar, it));
     let meant = meant.filter(|it| it != value);

@@ -115,8 +115,8 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the canonical text for the value of `text`. Returns `None` if `base` doesn't accept
-/// `text`.
+/// Returns the canonical text for the value of `text`. Returns `None` if `text` isn't written like
+/// a value of `base`. Callers check the range.
 fn canonical(base: &Scalar, text: &str) -> Option<String> {
     match base {
         Scalar::Boolean => scalar::boolean(text).map(|it| it.to_string()),

@@ -7,11 +7,13 @@ use pumphouse::engine::{Followed, Identity};
 use pumphouse::listeners;
 use pumphouse::listeners::echo::Echo;
 use pumphouse::listeners::thread::fork::{ForkThread, ThreadForked};
+use pumphouse::listeners::thread::wait::{AwaitThreads, ThreadsAwaited};
 use pumphouse::listeners::thread::{InitialPayload, PauseThread, SpawnThread};
-use pumphouse::listeners::timer::SetTimer;
+use pumphouse::listeners::timer::{ClearTimer, SetTimer, TimerCleared};
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
+use pumphouse::wire::core::ThreadSpawned;
 
 use super::{Answer, Question, start, story};
 
@@ -36,6 +38,11 @@ fn adder() -> Listener {
     };
     Listener::new("adder").on(add).fold::<Total>()
 }
+
+/// Something to do that never ends.
+#[derive(Debug, Payload)]
+#[payload(ns = "urn:test")]
+struct Nap {}
 
 fn with_threads() -> impl Plugin {
     (listeners::standard(), adder())
@@ -277,4 +284,36 @@ async fn a_fork_has_a_budget_of_its_own() {
     let fork = pump.fork_at(&last(&pump, &first.thread).await);
     assert_eq!(ask(&fork, 1).await / 1_000, 3);
     pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_fork_neither_has_the_timers_of_its_original_nor_waits_for_its_children() {
+    let nap = Listener::new("napper").on(async |_: Nap| std::future::pending::<Nap>().await);
+    let pump = start((with_threads(), nap));
+    let hour = SetTimer {
+        after: Some("PT1H".parse().unwrap()),
+        at: None,
+        every: None,
+        cron: None,
+        note: None,
+    };
+    let set = pump.tell(hour).await.unwrap();
+    let here = pump.in_thread(&set.thread);
+    let payload = Nap {}.encode().unwrap();
+    let spawn = SpawnThread {
+        metadata: None,
+        suggested_sub_id: Some("sub".into()),
+        initial_payload: InitialPayload { payload },
+    };
+    here.ask::<ThreadSpawned>(spawn).await.unwrap();
+    let fork = pump.fork_at(&last(&pump, &set.thread).await);
+    let cleared: TimerCleared = fork.ask(ClearTimer { timer: set.seq }).await.unwrap();
+    assert!(!cleared.was_set, "the timer ticks in the original alone");
+    let (mode, count, timeout) = (None, None, None);
+    let all = AwaitThreads { mode, count, timeout, thread: Vec::new() };
+    let fork = pump.fork_at(&last(&pump, &set.thread).await);
+    let awaited: ThreadsAwaited = fork.ask(all).await.unwrap();
+    assert!(awaited.complete && awaited.thread.is_empty(), "{awaited:?}");
+    let cleared: TimerCleared = here.ask(ClearTimer { timer: set.seq }).await.unwrap();
+    assert!(cleared.was_set);
 }
