@@ -103,6 +103,7 @@ impl SystemPrompt {
             let shown: Vec<String> = shown.map(|it| call(&seen, it)).collect();
             part(call_whom, &shown.join("\n"));
         }
+        text.shrink_to_fit();
         let tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
         let reading = reading(settings, markup(agent, &seen, &peers).tool_call());
         SystemPrompt { text, reading, tools, format }

@@ -16,7 +16,7 @@ use super::super::words::action::{Action, ActionResult, CancelAction, Status};
 use super::super::words::agent::root;
 use super::super::words::agent::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction, Interrupt, Notice,
-    Response, ResponseWaits, Stopped, is_last_word,
+    Response, ResponseWaits, Stopped, flag, is_last_word,
 };
 use super::what_next::Stop;
 use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
@@ -246,10 +246,12 @@ impl Mind {
             }
         } else if let Some(stopped) = entry.decode_if::<Stopped>() {
             self.stop_work(Stop::of(&stopped.reason), stopped.until.unwrap_or(entry.seq()));
-        } else if let Some(charge) = entry.decode_if::<Charge>() {
+        } else if entry.is::<Charge>() {
             // An unsettled charge without tokens reserves nothing. Older versions wrote such
             // charges.
-            self.reserved = Some(charge).filter(|it| !it.settled && it.tokens > 0);
+            let charge = || entry.decode_if::<Charge>();
+            let is_open = flag::<Charge>(entry, "settled") == Some(false);
+            self.reserved = is_open.then(charge).flatten().filter(|it| it.tokens > 0);
         } else if entry.is::<CognitionSystem>() {
             self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
         } else if entry.is::<CognitionTools>() {

@@ -108,8 +108,8 @@ pub enum Target {
     Askers(Vec<Entry>, Outcome),
     /// No receiver: the emission says which messages the listener parks.
     Park(Box<Park>),
-    /// No receiver: the emission charges the budget of the message's tree.
-    Charge,
+    /// No receiver: the emission charges these amounts to the budget of the message's tree.
+    Charge(Box<budget::Charge>),
     /// No receiver: the emission raises a budget of the message's tree.
     Raise,
     /// The message's thread or one below it, with its descendants, gets the given state. Each
@@ -547,7 +547,8 @@ impl<E: IntoEmit> IntoEmit for Later<E> {
 #[diagnostic::do_not_recommend]
 impl IntoEmit for Charge {
     fn into_emit(self) -> Emit {
-        aim(self.0.into_emit(), &Target::Charge)
+        let target = Target::Charge(Box::new(self.0.clone()));
+        aim(self.0.into_emit(), &target)
     }
 
     fn emits() -> Vec<Need> {

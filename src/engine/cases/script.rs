@@ -186,12 +186,12 @@ fn steers(words: &[&str]) -> Ready {
         ["charge", turns, tokens] => {
             let (turns, tokens) = (turns.parse().unwrap(), tokens.parse().unwrap());
             let charge = Charge { turns, tokens, settled: false, ..Charge::default() };
-            ready(Target::Charge, checked(&charge))
+            ready(Target::Charge(Box::new(charge.clone())), checked(&charge))
         }
         ["spent", tokens] => {
             let tokens = tokens.parse().unwrap();
             let charge = Charge { turns: 0, tokens, settled: true, ..Charge::default() };
-            ready(Target::Charge, checked(&charge))
+            ready(Target::Charge(Box::new(charge.clone())), checked(&charge))
         }
         ["raise", name, by] => {
             let key = BudgetKey::ALL.into_iter().find(|it| it.as_str() == name).unwrap();

@@ -204,18 +204,18 @@ impl Thread {
         &mut self,
         part: &Part,
         checked: Checked,
+        charge: &Charge,
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let Ok(charge) = Charge::decode(checked.element()) else { return };
         let listener = &world.routes.listeners[part.listener].name;
         let booked = out
             .ledger
-            .charge(&self.id, listener, &charge)
+            .charge(&self.id, listener, charge)
             .map_err(|it| Short { reserved: out.others.of(it.key), ..it });
         let at = (part.message.seq(), part.listener);
         if let Some(running) = self.running.get_mut(&at).filter(|_| booked.is_ok()) {
-            running.reserved.note(&charge);
+            running.reserved.note(charge);
         }
         let flags = if booked.is_ok() { Flags::CHARGES } else { Flags::REFUSED };
         let sending = self.sending(part, checked, None, world);

@@ -60,7 +60,7 @@ impl Thread {
         if let Some(short) = self.shortage_for(part, &ready.target, world, out) {
             return self.refuse_for(part, checked, &ready.target, short, world, out);
         }
-        let is_charge = matches!(ready.target, Target::Charge);
+        let is_charge = matches!(ready.target, Target::Charge(_));
         let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
         if reserved && !may_emit(&*registered.grants, checked.name()) {
             let text = format!("{} may be emitted by the pump only", checked.name());
@@ -104,7 +104,7 @@ impl Thread {
                 let steering = Steering { part, thread, state, why };
                 out.requests.push_back(TreeRequest::Steer(Box::new(steering)));
             }
-            Target::Charge => self.charge(part, checked, world, out),
+            Target::Charge(charge) => self.charge(part, checked, &charge, world, out),
             Target::Raise => self.ask_for_more(part, &checked, out),
             it @ Target::Later { .. } => self.put_off(part, checked, &it, world, out),
             Target::Oneself => {

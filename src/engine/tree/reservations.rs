@@ -8,8 +8,7 @@ use crate::engine::tree::event::{Event, Key, Ready};
 use crate::engine::tree::reserved_amounts::{PendingReservation, ReservedAmounts};
 use crate::engine::tree::step::Tree;
 use crate::listener::Target;
-use crate::wire::budget::Charge;
-use crate::wire::{Code, Fault, Payload as _};
+use crate::wire::{Code, Fault};
 
 impl Tree {
     /// Handles the emissions that a handler sends before it returns. If one of the emissions is a
@@ -33,7 +32,7 @@ impl Tree {
     /// Sets `out.others` to the sum of the amounts that handlers other than `key` have reserved in
     /// the tree. Does nothing if none of the emissions is a charge.
     pub(crate) fn look_at_others(&self, key: &Key, ready: &[Ready], out: &mut Step) {
-        if !ready.iter().any(|it| matches!(it.target, Target::Charge)) {
+        if !ready.iter().any(|it| matches!(it.target, Target::Charge(_))) {
             return;
         }
         let running = self.threads.iter().flat_map(|(thread, thread_state)| {
@@ -62,16 +61,9 @@ impl Tree {
         let mut sent = running.first.sent.clone();
         ready.iter().any(|emission| {
             let is_new = !emission.repeats(&running.first.entry, &mut sent);
-            let charge = emission
-                .payload
-                .as_ref()
-                .ok()
-                .filter(|_| matches!(emission.target, Target::Charge));
-            let Some(checked) = charge.filter(|_| is_new) else { return false };
-            let Ok(charge) = Charge::decode(checked.element()) else { return false };
-            let fits =
-                |without| out.ledger.fits_charge(&key.thread, name, &charge, without).is_ok();
-            !fits(ReservedAmounts::default()) && fits(out.others)
+            let (Target::Charge(charge), true) = (&emission.target, is_new) else { return false };
+            let fits = |without| out.ledger.fits_charge(&key.thread, name, charge, without).is_ok();
+            emission.payload.is_ok() && !fits(ReservedAmounts::default()) && fits(out.others)
         })
     }
 

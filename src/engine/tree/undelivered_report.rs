@@ -18,7 +18,7 @@ impl Ready {
     /// silent emission answers nobody.
     pub(crate) fn is_silent(&self) -> bool {
         use Target::{Above, Charge, Note, Raise};
-        matches!(self.target, Note(_) | Above | Charge | Raise) && self.payload.is_ok()
+        matches!(self.target, Note(_) | Above | Charge(_) | Raise) && self.payload.is_ok()
     }
 }
 
