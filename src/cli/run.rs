@@ -438,12 +438,12 @@ impl Greeting {
     }
 }
 
-/// Returns an example of a payload for the first listener that isn't one of `listeners::core`.
+/// Returns an example of a payload for the first listener that isn't one of `listeners::staff`.
 /// Returns None if the example is longer than 200 bytes, or if a shell's `printf` in single quotes
 /// would change it.
 fn push(plan: &Plan) -> Option<String> {
-    let core = listeners::core();
-    let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));
+    let staff = listeners::staff();
+    let own = plan.listeners().iter().find(|it| staff.iter().all(|one| one.name() != it.name));
     let name = own?.takes.iter().min()?.clone();
     let schema = plan.schemas().into_iter().find(|it| it.name == name)?;
     let example = schema::example(schema);

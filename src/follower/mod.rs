@@ -189,7 +189,10 @@ impl<T: Target> Follower<T> {
             let step = self.step().await;
             let wait_us = match &step {
                 Ok(true) if stopped.clone().now_or_never().is_some() => return,
-                Ok(true) => continue,
+                Ok(true) => {
+                    away_us = self.away_us.0;
+                    continue;
+                }
                 Ok(false) => {
                     away_us = self.away_us.0;
                     LOOK_EVERY_US

@@ -180,9 +180,11 @@ fn fits(received: &str, expected: &str) -> bool {
 }
 
 /// Replaces each `$name` in a text by the thread of the newest `<accepted>` that the speaker `name`
-/// received.
+/// received. Longer names come first, since a name may begin with another one.
 fn filled(text: &str, threads: &Threads) -> String {
-    threads.iter().fold(text.to_owned(), |text, (name, thread)| text.replace(name, thread))
+    let mut threads: Vec<_> = threads.iter().collect();
+    threads.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    threads.into_iter().fold(text.to_owned(), |text, (name, thread)| text.replace(name, thread))
 }
 
 /// Reads all elements of a text, each as a [`plain`] copy.
@@ -238,7 +240,14 @@ fn copy(element: View<'_>, to: &mut Writer) {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::{Threads, filled, fits};
+
+    #[test]
+    fn a_name_that_begins_with_another_one_is_filled_in_whole() {
+        let named = |(name, thread): (&str, &str)| (name.to_owned(), thread.to_owned());
+        let threads: Threads = [("$al", "sess-a"), ("$alice", "sess-b")].map(named).into();
+        assert_eq!(filled("$alice $al.b", &threads), "sess-b sess-a.b");
+    }
 
     #[test]
     fn any_stands_for_what_is_between_quotes_or_tags() {

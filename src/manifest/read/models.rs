@@ -210,11 +210,11 @@ impl Reader<'_> {
         if let Some(Ok(effort)) = text("effort").map(str::parse) {
             settings = settings.effort(effort);
         }
-        let stream = item.key("stream").and_then(|it| it.key("enabled")).and_then(Node::text);
+        let stream = item.key("stream").and_then(|it| it.key("enabled")).and_then(Node::flag);
         match stream {
-            Some("false") => settings = settings.whole(),
-            Some("true") => settings = settings.streamed(),
-            _ => {}
+            Some(false) => settings = settings.whole(),
+            Some(true) => settings = settings.streamed(),
+            None => {}
         }
         if item.key("structured").and_then(Node::flag) == Some(false) {
             settings = settings.unstructured();

@@ -11,6 +11,7 @@ use pumphouse::prelude::*;
 use serde::Deserialize;
 
 use super::{builder, environment};
+use crate::model::fake::{Server, say};
 use crate::program::Scene;
 
 /// Wants a poem.
@@ -249,4 +250,19 @@ fn only_a_router_that_leads_to_itself_would_ask_itself() {
     let said: Vec<&str> = mistakes.all().iter().map(|it| &*it.message).collect();
     let expected = ["b", "c", "d"].map(|it| format!("the router `{it}` would ask itself"));
     assert_eq!(said, expected);
+}
+
+/// YAML has three ways to write each of `true` and `false`.
+#[tokio::test]
+async fn whether_replies_stream_is_a_flag_in_any_form() {
+    for (flag, streams) in [("false", false), ("False", false), ("TRUE", true)] {
+        let server = Server::start(vec![vec![say(String::new())]]).await;
+        let url = server.url();
+        let settings = format!("url: \"{url}/v1\", model: x, stream: {{enabled: {flag}}}");
+        let model = model_of(&format!("models: {{m: {{use: openai, {settings}}}}}"));
+        if let Ok(mut reply) = model.turn(Prompt::new("").user("Go.")).await {
+            let _: Result<Option<Piece>, _> = reply.next().await;
+        }
+        assert_eq!(server.asked().remove(0).body["stream"] == true, streams, "{flag}");
+    }
 }
