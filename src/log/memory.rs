@@ -450,7 +450,8 @@ impl Contents {
         let mut from = 0;
         for row in &self.commits {
             let upto = row.commit.last_position as usize;
-            for entry in &self.all[from..upto] {
+            // Most entries have no receiver, and need no look at their thread.
+            for entry in self.all[from..upto].iter().filter(|it| it.receivers > 0) {
                 if let Some(thread) = self.find(&entry.id.thread) {
                     opens.entry(EntryNumbers {
                         thread: thread.thread_tip.number,

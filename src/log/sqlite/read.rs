@@ -297,14 +297,41 @@ impl Reader {
         numbers: impl Params,
     ) -> Result<Vec<Raw>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM entries WHERE {condition}");
-        let mut find = self.sql(self.db.prepare_cached(&sql))?;
-        let words = &mut self.words;
-        let rows = find.query_map(numbers, |row| Raw::of(row, words));
-        let rows = rows.and_then(Iterator::collect);
-        drop(find);
-        let mut rows: Vec<Raw> = self.sql(rows)?;
-        self.complete(&mut rows)?;
-        Ok(rows)
+        self.at_once(|reader| {
+            let mut find = reader.sql(reader.db.prepare_cached(&sql))?;
+            let words = &mut reader.words;
+            let rows = find.query_map(numbers, |row| Raw::of(row, words));
+            let rows = rows.and_then(Iterator::collect);
+            drop(find);
+            let mut rows: Vec<Raw> = reader.sql(rows)?;
+            reader.complete(&mut rows)?;
+            Ok(rows)
+        })
+    }
+
+    /// Runs queries in one transaction. Outside of a transaction, SQLite locks the file for each
+    /// query, and then drops the pages that it has in memory if the writer has written meanwhile.
+    fn at_once<T>(
+        &mut self,
+        work: impl FnOnce(&mut Reader) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if !self.db.is_autocommit() {
+            return work(self);
+        }
+        self.control("BEGIN")?;
+        let found = work(self);
+        if let Err(error) = self.control("COMMIT") {
+            // If this fails, too, the next transaction reports it.
+            let _ = self.control("ROLLBACK");
+            return found.and(Err(error));
+        }
+        found
+    }
+
+    /// Begins or ends a transaction.
+    fn control(&self, sql: &str) -> Result<(), Error> {
+        let done = self.db.prepare_cached(sql).and_then(|mut it| it.execute([]));
+        self.sql(done).map(drop)
     }
 
     /// Makes an entry from its row. If digests are checked, an entry that doesn't match its digest
@@ -400,6 +427,16 @@ impl Reader {
     }
 
     pub(super) fn read(
+        &mut self,
+        id: &ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Entry>>, Error> {
+        self.at_once(|reader| reader.read_parts(id, after, upto, limit))
+    }
+
+    fn read_parts(
         &mut self,
         id: &ThreadId,
         after: u64,
@@ -525,4 +562,27 @@ pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
 /// Converts a count to a signed integer, which is the only kind that SQLite has.
 pub(super) fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::conformance::batch;
+    use crate::log::{Durability, Log as _, SqliteLog};
+
+    #[tokio::test]
+    async fn a_read_ends_its_transaction_even_if_it_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let log = SqliteLog::open(&path, Durability::Normal).unwrap();
+        log.append(batch(&["a"], &["a/1"])).await.unwrap();
+        let db = connect::reading(&path).unwrap();
+        let mut reader = Reader::new(db, &path, Arc::default(), Digests::Checked);
+        let (known, unknown) = (ThreadId::new("a"), ThreadId::new("b"));
+        assert!(reader.read(&unknown, 0, u64::MAX, 9).is_err() && reader.db.is_autocommit());
+        assert_eq!(reader.read(&known, 0, u64::MAX, 9).unwrap().len(), 1);
+        log.append(batch(&[], &["a/2"])).await.unwrap();
+        assert_eq!(reader.read(&known, 0, u64::MAX, 9).unwrap().len(), 2, "a new transaction");
+        log.close().await.unwrap();
+    }
 }
