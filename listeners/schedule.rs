@@ -1,6 +1,7 @@
-//! State that the folds of `action` and `feed` have in common. Each fold reads the messages to its
-//! listener from the log, in their order, and computes the effects of the newest message. The
-//! handler of that message carries out these effects.
+//! State that several folds have in common: [`CurrentThread`] tells a fold where a fork begins, and
+//! the other types are for the folds of `action` and `feed`. Each of these two folds reads the
+//! messages to its listener from the log, in their order, and computes the effects of the newest
+//! message. The handler of that message carries out these effects.
 //!
 //! The two folds handle timers in different ways. A timer's message is in the log twice: when the
 //! message begins to wait, and when it is due. `action` tells these two entries apart by the time
