@@ -547,8 +547,7 @@ impl<E: IntoEmit> IntoEmit for Later<E> {
 #[diagnostic::do_not_recommend]
 impl IntoEmit for Charge {
     fn into_emit(self) -> Emit {
-        let target = Target::Charge(Box::new(self.0.clone()));
-        aim(self.0.into_emit(), &target)
+        aim(self.0.clone().into_emit(), &Target::Charge(Box::new(self.0)))
     }
 
     fn emits() -> Vec<Need> {

@@ -30,7 +30,7 @@ fn the_list_has_every_payload_and_who_takes_it() {
         "  calculated            by calculate: The value of an expression.\n",
         "  thread-cancelled      by thread, reserved: A thread was cancelled",
         "the pump's own\n",
-        "  huh                   A fault: what was sent is wrong",
+        "  huh                   A fault: a message is wrong",
         "`pumphouse describe NAME`",
     ]);
     let objects = scene.run(&["describe", "--json"]).code(0).objects();
