@@ -90,12 +90,15 @@ struct Resolved {
 
 impl Resolved {
     fn of(path: &Path) -> io::Result<Resolved> {
-        let itself = match std::fs::symlink_metadata(path) {
-            Ok(it) => Some(FileId::new(&it)),
-            Err(error) if is_not_found(&error) => None,
+        let found = match std::fs::symlink_metadata(path) {
+            Ok(it) => it,
+            Err(error) if is_not_found(&error) => return Ok(Resolved { itself: None, file: None }),
             Err(error) => return Err(error),
         };
-        Ok(Resolved { itself, file: FileId::of(path)? })
+        let itself = Some(FileId::new(&found));
+        // Each commit looks at the paths, so a plain file is looked up once only.
+        let file = if found.is_symlink() { FileId::of(path)? } else { itself };
+        Ok(Resolved { itself, file })
     }
 }
 
