@@ -34,7 +34,7 @@ pub fn thread(record: &ThreadRecord, style: Style) -> String {
 pub fn summary(it: &ThreadSummary, record: &ThreadRecord, style: Style) -> String {
     let id = line(it.id.as_str()).into_owned();
     let pad = " ".repeat(ID_CELLS.saturating_sub(cells(&id)));
-    let last = it.last_us.map_or_else(String::new, |it| seconds(it));
+    let last = it.last_us.map_or_else(String::new, seconds);
     let size = format!("{pad}  {:>7}  {last:<20}  ", it.entries);
     let mut rest = String::new();
     if record.state != State::Open {
