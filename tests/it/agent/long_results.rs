@@ -2,6 +2,7 @@
 
 use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::agent::recall::recall;
+use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::words::{CognitionIn, Response, Stopped};
 
 use super::world::{World, play};
@@ -100,6 +101,25 @@ fn what_a_prompt_cut_is_read_by_an_action() {
     let refused = world.all::<ActionResult>(&thread).pop().unwrap();
     assert_eq!((&*refused.id, refused.status), ("d", Status::Failed));
     assert!(results.contains("entry 1 is no result of an action of yours"), "{results}");
+}
+
+#[test]
+fn a_call_for_an_item_of_a_list_reads_the_results_of_its_agent() {
+    let (model, seen) = remembering([
+        r#"<action id="a">{"name": "tool", "parameters": {"what": "long 20000"}}</action>"#,
+        r#"<foreach var="n" in="[1]"><action id="b">{"name": "read-result", "parameters":
+            {"entry": 11, "from": 39997}}</action></foreach>"#,
+        "<response>.</response>",
+    ]);
+    let mut settings = Settings::default();
+    settings.control_flow = true;
+    play(|_| {
+        let agent = Agent::new("oracle", Arc::new(model.clone())).peers(["tool"]);
+        agent.settings(settings.clone())
+    });
+    let seen = seen.lock().unwrap();
+    let told = last(&seen[2]);
+    assert!(told.contains("éé") && !told.contains("is no result"), "{told}");
 }
 
 #[test]
