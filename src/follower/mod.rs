@@ -287,7 +287,7 @@ impl<T: Target> Follower<T> {
         Ok(())
     }
 
-    /// Whether the follower is to wait for a new entry of the log. This is so after every
+    /// Whether the follower rests until the log has a new entry. It rests after every
     /// `attempts_max` failed attempts in a row.
     fn is_to_rest(&self) -> bool {
         let most = self.target.attempts_max();

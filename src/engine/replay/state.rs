@@ -368,11 +368,12 @@ impl Pump {
             if listener.folds.is_empty() {
                 continue;
             }
-            let from = listener.folds.iter().map(|(id, fold)| {
+            let from = listener.folds.iter().map(|fold| {
+                let (id, _) = fold.0;
                 // Folds in memory may be ahead of the log.
-                let is_kept = |it: &&FoldVersion| it.id == id.0 && it.seq <= record.last_seq;
-                let empty = || FoldVersion { id: id.0, seq: 0, state: (fold.empty)() };
-                cached.iter().find(is_kept).cloned().unwrap_or_else(empty)
+                let is_kept = |it: &&FoldVersion| it.id == id && it.seq <= record.last_seq;
+                let kept = cached.iter().find(is_kept).cloned();
+                kept.unwrap_or_else(|| FoldVersion::empty(fold))
             });
             let versions = read_folds(shared.clone(), at, upto.clone(), from.collect()).await?;
             for ((id, fold), version) in listener.folds.iter().zip(&versions) {

@@ -1,5 +1,6 @@
 //! The folds of a thread in memory. All listeners of a thread share one state for each type of
-//! fold. So the engine computes a fold once, however many listeners take it.
+//! fold. So the engine computes a fold once for all listeners that take it, unless one of them
+//! lags.
 //!
 //! A handler takes its folds as of a certain entry. Another listener may bring a shared state past
 //! that entry before the handler starts. Then the handler needs an older state. So the engine first
@@ -21,6 +22,13 @@ pub(crate) struct FoldVersion {
     /// The number of the last entry that the state includes. 0 for an empty state.
     pub(crate) seq: u64,
     pub(crate) state: Awake,
+}
+
+impl FoldVersion {
+    /// Returns the state of a fold before the first entry.
+    pub(crate) fn empty(((id, _), fold): &(FoldId, FoldOf)) -> FoldVersion {
+        FoldVersion { id: *id, seq: 0, state: (fold.empty)() }
+    }
 }
 
 /// The folds of a thread in memory.
@@ -55,7 +63,7 @@ impl Folds {
         self.newest.iter().map(|it| it.seq).chain(pinned).min()
     }
 
-    /// Drops the states that don't include the entry before `oldest`.
+    /// Drops the states that don't include the entry `oldest`.
     pub(crate) fn drop_before(&mut self, oldest: u64) {
         self.newest.retain(|it| it.seq >= oldest);
         self.pinned.retain(|(_, it)| it.seq >= oldest);
@@ -104,16 +112,17 @@ impl Folds {
     pub(crate) fn take(
         &mut self,
         listener: usize,
-        (id, fold): &(FoldId, FoldOf),
+        fold: &(FoldId, FoldOf),
         upto: u64,
     ) -> FoldVersion {
-        let is_own = |(of, it): &(usize, FoldVersion)| *of == listener && it.id == id.0;
+        let (id, _) = fold.0;
+        let is_own = |(of, it): &(usize, FoldVersion)| *of == listener && it.id == id;
         let pinned = self.pinned.iter().position(is_own);
         let pinned = pinned.map(|at| self.pinned.swap_remove(at).1);
-        let newest = self.newest.iter().position(|it| it.id == id.0 && it.seq <= upto);
+        let newest = self.newest.iter().position(|it| it.id == id && it.seq <= upto);
         let newest = newest.map(|at| self.newest.swap_remove(at));
-        let empty = || FoldVersion { id: id.0, seq: 0, state: (fold.empty)() };
-        newest.or(pinned.filter(|it| it.seq <= upto)).unwrap_or_else(empty)
+        let found = newest.or(pinned.filter(|it| it.seq <= upto));
+        found.unwrap_or_else(|| FoldVersion::empty(fold))
     }
 
     /// Keeps a state. All listeners share the state unless there is a newer one. Otherwise the

@@ -147,9 +147,9 @@ impl<P: Port> Worker<P> {
             return None;
         }
         if !thread.can_fold(listener, folds.iter().map(|(id, _)| id), upto) {
-            let best = |(id, fold): &(FoldId, FoldOf)| {
-                let best = thread.folds.best(listener, id.0, upto).cloned();
-                best.unwrap_or_else(|| FoldVersion { id: id.0, seq: 0, state: (fold.empty)() })
+            let best = |fold: &(FoldId, FoldOf)| {
+                let best = thread.folds.best(listener, (fold.0).0, upto).cloned();
+                best.unwrap_or_else(|| FoldVersion::empty(fold))
             };
             let from = folds.iter().map(best).collect();
             thread.folds.begin_waking(listener, VecDeque::from([start]));
