@@ -45,6 +45,7 @@ impl TurnContext {
         let settings = &self.agent().settings;
         let mut rules = Rules::new(settings.final_with_actions, settings.max_turns);
         rules.counts_work = counts_work(self.rules_at_hand());
+        rules.awaits_view = self.begun_as(&[]).is_none();
         rules
     }
 

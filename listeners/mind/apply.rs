@@ -12,6 +12,7 @@ use super::super::metadata::words::MetadataChanged;
 use super::super::thread::wait::ThreadsAwaited;
 use super::super::timer::{ClearTimer, SetTimer, Tick, TimerCleared, TimerSet};
 use super::super::todo::words::{TodoComplete, TodoNudge, TodoUntil};
+use super::super::view::{ClearContext, UndoClear};
 use super::super::words::action::{Action, ActionResult, CancelAction, Status};
 use super::super::words::agent::root;
 use super::super::words::agent::{
@@ -173,8 +174,10 @@ impl Mind {
             self.queue.insert(entry.seq(), Queued::Other(thing.map_or(0, |it| it.work)));
         } else if entry.is::<NothingUnderWay>() {
             if let Some(work) = self.work.as_ref().map(|it| it.id) {
-                self.outstanding
-                    .retain(|_, it| it.kind != OutstandingKind::Payload || it.work != work);
+                let is_sent = |it: &Outstanding| {
+                    matches!(it.kind, OutstandingKind::Payload | OutstandingKind::View)
+                };
+                self.outstanding.retain(|_, it| !is_sent(it) || it.work != work);
                 if self.under_way().next().is_none() {
                     self.queue.insert(entry.seq(), Queued::Other(work));
                 }
@@ -316,7 +319,9 @@ impl Mind {
             let timer = Timer { asker, work, origin, ticks_on, is_cleared };
             self.timers.insert(entry.seq(), timer);
         }
-        self.add_outstanding(entry.seq(), OutstandingKind::Payload);
+        let is_of_view = entry.is::<ClearContext>() || entry.is::<UndoClear>();
+        let kind = if is_of_view { OutstandingKind::View } else { OutstandingKind::Payload };
+        self.add_outstanding(entry.seq(), kind);
     }
 
     /// Records that the agent began something that is now under way.

@@ -230,6 +230,8 @@ struct Outstanding {
 enum OutstandingKind {
     /// A payload to a peer that hasn't answered.
     Payload,
+    /// A request to `view` that hides messages, or shows them again.
+    View,
     /// A timer, whether it ticks once or repeatedly.
     Timer,
     /// A child thread.

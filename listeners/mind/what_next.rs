@@ -29,13 +29,16 @@ pub struct Rules {
     pub max_turns: u64,
     /// Whether `max_turns` is for each work. By older rules it is for the whole thread.
     pub counts_work: bool,
+    /// Whether a turn waits until `view` has answered the agent's `clear-context` or `undo-clear`.
+    /// A recorded turn may have begun earlier, so a replay of it doesn't wait.
+    pub awaits_view: bool,
 }
 
 impl Rules {
-    /// Creates rules whose `max_turns` holds for each work.
+    /// Creates rules whose `max_turns` holds for each work, and by which turns wait for `view`.
     #[must_use]
     pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
-        Rules { policy, max_turns, counts_work: true }
+        Rules { policy, max_turns, counts_work: true, awaits_view: true }
     }
 }
 
@@ -98,7 +101,7 @@ impl Mind {
         if self.idle >= IDLE_MAX && !is_news && self.under_way().next().is_none() {
             return Next::Stop(StopReason::Idle);
         }
-        if self.is_blocked() || self.held().is_some() {
+        if self.is_blocked(rules) || self.held().is_some() {
             return Next::Wait;
         }
         let LastTurn { began, mistake, failed, is_limited, is_cut, .. } = self.last;
@@ -209,12 +212,16 @@ impl Mind {
         !matches!(queued, Queued::Ask(_) | Queued::Tick(_)) || self.is_news(queued)
     }
 
-    /// Whether the next turn has to wait for a `sync` action of the work at hand.
+    /// Whether the next turn has to wait for a `sync` action of the work at hand, or for the answer
+    /// to a request of this work that decides which messages the turn's prompt shows.
     #[must_use]
-    pub fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self, rules: &Rules) -> bool {
         let is_open =
             |it: &ActionRecord| it.mode == Mode::Sync && it.ended.is_none() && self.owns(it.work);
+        let is_of_view =
+            |it: &Outstanding| it.kind == OutstandingKind::View && self.owns(Some(it.work));
         self.actions.values().any(is_open)
+            || (rules.awaits_view && self.outstanding.values().any(is_of_view))
     }
 
     pub(super) fn owns(&self, work: Option<u64>) -> bool {

@@ -32,7 +32,10 @@ impl Told {
     }
 
     fn with(replies: Vec<Script>, window: Option<u32>, settings: Settings) -> Told {
-        let world = World::new(7);
+        Told::of(World::new(7), replies, window, settings)
+    }
+
+    fn of(world: World, replies: Vec<Script>, window: Option<u32>, settings: Settings) -> Told {
         let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
         let kept = seen.clone();
         let model = Scripted::new(move |prompt: &Prompt, turn| {
@@ -199,6 +202,23 @@ fn a_clear_hides_no_question_without_an_answer() {
     // With its answer it is like any other.
     told.clear(1);
     assert!(!told.shows("What is it that you do?"));
+}
+
+#[test]
+fn a_turn_begins_once_the_clear_that_the_turn_before_asked_for_is_answered() {
+    let clear = "<clear-context keep=\"1\"/><response final=\"false\">Cleared.</response>";
+    for (seed, request) in (0..20).flat_map(|it| [(it, clear), (it, "<undo-clear/>")]) {
+        let replies = [request, "<response>Done.</response>"].map(Script::text);
+        let told = Told::of(World::new(seed), replies.to_vec(), None, Settings::default());
+        let all = told.entries();
+        let last = |locals: &[&str]| {
+            let found = all.iter().rfind(|it| locals.contains(&it.name().local()));
+            found.map(Entry::seq).unwrap()
+        };
+        let answer = last(&["context-cleared", "context-restored"]);
+        let turn = last(&["cognition_in"]);
+        assert!(answer < turn, "seed {seed}: {:#?}", told.world.story(&told.thread));
+    }
 }
 
 const SLOW: &str = "<thought>That takes a while.</thought><action id=\"slow\">\
