@@ -116,12 +116,12 @@ impl TurnContext {
         self.messages().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
     }
 
-    /// The entries of the thread with these numbers. The messages of this handling aren't read from
-    /// the log again.
+    /// The entries of the thread with these numbers. The messages of this handling, and those that
+    /// the turn's prompt showed, aren't read from the log again.
     pub(super) async fn entries(&self, all: &[u64]) -> Result<Vec<Entry>, Fault> {
         let mut found = Vec::new();
         for seq in all {
-            match self.messages().find(|it| it.seq() == *seq) {
+            match self.messages().chain(self.shown.iter()).find(|it| it.seq() == *seq) {
                 Some(it) => found.push(it.clone()),
                 None => found.extend(self.history.read(seq - 1, 1).await?),
             }

@@ -112,6 +112,7 @@ pub(super) struct TurnContext {
     pub(super) attempt: Attempt,
     /// The messages that arrive for the agent while its model writes.
     pub(super) arrivals: Arrivals,
+    pub(super) shown: ShownRequests,
     /// In a replay, the entries that the original handling sent.
     pub(super) record: Record,
     pub(super) out: Outboxes,
@@ -134,6 +135,29 @@ pub(super) fn asked_by(agent: &str, thread: &ThreadId, turn: u64, mut prompt: Pr
     prompt.agent = Some(agent.into());
     prompt.conversation = Some(thread.as_str().into());
     prompt
+}
+
+/// The messages that the responses of the turn at hand answer, as the turn's prompt showed them.
+/// They aren't read from the log again. Empty until the prompt is made.
+#[derive(Default)]
+pub(super) struct ShownRequests(OnceLock<Vec<Entry>>);
+
+impl ShownRequests {
+    /// Takes the messages with these numbers from a prompt's view.
+    pub(super) fn note(&self, view: &[Entry], asked: &[u64]) {
+        let asked = |it: &&Entry| asked.contains(&it.seq());
+        self.0.get_or_init(|| view.iter().filter(asked).cloned().collect());
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.get().into_iter().flatten()
+    }
+}
+
+impl FromContext<Arc<AgentState>> for ShownRequests {
+    fn from_context(_: &Context<Arc<AgentState>>) -> Result<ShownRequests, Fault> {
+        Ok(ShownRequests::default())
+    }
 }
 
 /// The [`Mind`] of the agent itself.

@@ -224,6 +224,7 @@ impl TurnContext {
         let agent = self.agent();
         let mut view = self.view.all().await?;
         view.retain(|it| it.seq() <= until);
+        self.shown.note(&view, &self.mind.answered_by(until));
         let view = ordered(&agent.name, view, &self.mind.waiting(until));
         let prompt = render(form, &agent.name, &agent.root(), &system.text, &view, feeds);
         let mut prompt = self.of_turn(turn, prompt);

@@ -23,6 +23,9 @@ pub(crate) async fn history(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Entry>, Fault> {
+    if after >= call.as_of {
+        return Ok(Vec::new());
+    }
     let page = log.read(call.message().thread(), after, call.as_of, limit.min(PAGE)).await;
     let page = page.map_err(|it| unread(&it))?;
     Ok(page.iter().map(|it| Entry::kept(it)).collect())

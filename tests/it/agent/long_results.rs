@@ -81,15 +81,15 @@ fn what_a_prompt_cut_is_read_by_an_action() {
         None,
         [
             r#"<action id="a">{"name": "tool", "parameters": {"what": "long 20000"}}</action>"#,
-            r#"<action id="b">{"name": "read-result", "parameters": {"entry": 11, "from": 39997}}
+            r#"<action id="b">{"name": "read-result", "parameters": {"entry": 9, "from": 39997}}
             </action><action id="c">{"name": "read-result", "parameters":
-            {"entry": 11, "from": 32768, "bytes": 3}}</action>
+            {"entry": 9, "from": 32768, "bytes": 3}}</action>
             <action id="d">{"name": "read-result", "parameters": {"entry": 1}}</action>"#,
             "<response>.</response>",
         ],
     );
     let entry = world.story(&thread).iter().position(|it| it == "action > oracle: action-result");
-    assert_eq!(entry, Some(10), "{:#?}", world.story(&thread));
+    assert_eq!(entry, Some(8), "{:#?}", world.story(&thread));
     let results = last(&seen[2]);
     assert!(
         results.contains("<action-result id=\"b\" status=\"ok\">éé</action-result>"),
@@ -108,7 +108,7 @@ fn a_call_for_an_item_of_a_list_reads_the_results_of_its_agent() {
     let (model, seen) = remembering([
         r#"<action id="a">{"name": "tool", "parameters": {"what": "long 20000"}}</action>"#,
         r#"<foreach var="n" in="[1]"><action id="b">{"name": "read-result", "parameters":
-            {"entry": 11, "from": 39997}}</action></foreach>"#,
+            {"entry": 9, "from": 39997}}</action></foreach>"#,
         "<response>.</response>",
     ]);
     let mut settings = Settings::default();
