@@ -333,13 +333,11 @@ impl TurnContext {
     ) -> Result<Emissions, Fault> {
         let is_last = it.is_last || self.is_last_by_turns();
         let over = self.cognition_out(turn, &it);
-        // The two calls of `send` fix the places of the charge and the outcome in the thread. Both
-        // reach the log together.
-        let charged = it.charge.take().map(|it| self.out.charge.send(it.into()));
-        self.out.over.send(To("action", over.clone())).await?;
-        if let Some(charged) = charged {
-            charged.await?;
-        }
+        // The charge and the outcome keep their places in the thread, and are in the log even if
+        // this handling fails from here on. They aren't awaited, so they usually reach the log in
+        // one commit with the handling's emissions.
+        drop(it.charge.take().map(|it| self.out.charge.send(it.into())));
+        drop(self.out.over.send(To("action", over.clone())));
         mind.record_silent_turn(turn, until, is_last);
         mind.end_turn(&over);
         self.after_turn(mind, it).await
