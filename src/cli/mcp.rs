@@ -63,14 +63,16 @@ impl Accept {
         let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let before = digests(folder).map_err(Failure::Untried)?;
-        Organism::read_accepting(Some(&file), builder)?;
+        let read = Organism::read_accepting(Some(&file), builder).map(drop);
         let after = digests(folder).map_err(Failure::Untried)?;
         let changes = changes(&before, &after);
+        // If one server can't be asked, the tools of the others are accepted all the same.
         if to.json {
             changes.iter().try_for_each(|it| it.object(to))?;
-        } else {
+        } else if read.is_ok() || !changes.is_empty() {
             tell(&changes, &after, to)?;
         }
+        read?;
         Ok(Ending::Well)
     }
 }

@@ -190,19 +190,23 @@ pub fn asked(settings: Settings) -> Result<Listener, String> {
             tracing::warn!(server = launch.name, why, "a server can't be asked for its tools");
             listener(launch, &tools, &Map::new(), &settings)
         }
-        (None, Err(why)) => {
-            Err(format!("{} can't be asked for its tools: {}", launch.name, shown(&why)))
-        }
+        (None, Err(why)) => Err(unanswered(&launch, &why)),
     }
 }
 
 /// Makes the listener like [`asked`], but the tools that the server has now replace the record.
-/// If the server can't be asked, the record stays.
 ///
 /// # Errors
-/// If [`asked`] fails.
+/// If [`asked`] fails, if the server can't be asked, or if the record can't be written.
 pub fn accepted(settings: Settings) -> Result<Listener, String> {
-    asked(Settings { trust: Some(Trust::All), ..settings })
+    let (launch, record, settings) = prepared(settings)?;
+    let tools = pinned(&launch.tools().map_err(|why| unanswered(&launch, &why))?);
+    record.write(&tools)?;
+    listener(launch, &tools, &Map::new(), &settings)
+}
+
+fn unanswered(launch: &Launch, why: &str) -> String {
+    format!("{} can't be asked for its tools: {}", launch.name, shown(why))
 }
 
 /// Checks the settings. Returns how to launch the server, the record of its tools, and the

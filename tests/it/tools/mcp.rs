@@ -189,6 +189,17 @@ fn a_tool_that_changed_is_refused_until_it_is_accepted() {
 }
 
 #[test]
+fn nothing_is_accepted_of_a_server_that_cannot_be_asked() {
+    let Some(scene) = scene("") else { return };
+    scene.run(&["mcp", "accept"]).code(0);
+    let before = fs::read_to_string(scene.path("mcp.lock.json")).unwrap();
+    scene.write("broken", "");
+    let refused = scene.run(&["mcp", "accept"]).code(2);
+    refused.says(&["python3 can't be asked for its tools: the server has ended"]);
+    assert_eq!(fs::read_to_string(scene.path("mcp.lock.json")).unwrap(), before);
+}
+
+#[test]
 fn patterns_choose_tools() {
     let Some(scene) = scene(", tools: [sa*, count]") else { return };
     let live = scene.run(&["check", "--live"]).code(0);
