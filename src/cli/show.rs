@@ -52,6 +52,11 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let is_one = self.what.parse::<EntryId>().is_ok();
+        if is_one && (self.follow || !self.filters.filter().wants_all()) {
+            let text = "is one message: leave out --follow and filters, or name its thread alone";
+            return Err(Failure::Untried(format!("{} {text}", self.what)));
+        }
         if let Some(address) = &self.connect {
             return self.ask(address, to).await;
         }
@@ -91,7 +96,7 @@ impl Show {
             return Err(Failure::Wrong(format!("{} isn't in the thread yet", self.what)));
         }
         let reading = async {
-            while one.is_none() && self.follow || !follow.has_caught_up() {
+            while self.follow || !follow.has_caught_up() {
                 let next = follow.next().await.map_err(|it| broken(&it))?;
                 let Some(message) = next.map(Incoming::Message) else { break };
                 match to.json {

@@ -108,6 +108,20 @@ async fn filters_hold_for_threads_show_and_tail() {
     assert_eq!(listed(&scene, &["tail", "-n", "0", "--state", "open"], "entry"), [""; 0]);
 }
 
+#[tokio::test]
+async fn one_message_is_neither_filtered_nor_followed() {
+    let scene = Scene::new();
+    written(&scene).await;
+    scene.run(&["show", "sess-b/2"]).code(0).says(&["on"]);
+    let text = "sess-b/2 is one message: leave out --follow and filters, or name its thread alone";
+    for more in [&["--follow"][..], &["--failed"], &["--payload", "job"], &["--since", "1d"]] {
+        let arguments = [&["show", "sess-b/2"][..], more].concat();
+        scene.run(&arguments).code(2).says(&[text]);
+        let asked = [&arguments[..], &["--connect", "127.0.0.1:9"]].concat();
+        scene.run(&asked).code(2).says(&[text]);
+    }
+}
+
 #[test]
 fn a_wrong_filter_says_what_is_right() {
     let scene = Scene::new();
