@@ -99,12 +99,12 @@ struct Start {
 }
 
 async fn start(log: &dyn Log, filter: &Filter, last: u64, lines: u64) -> Result<Start, Failure> {
-    if filter.wants_all() || lines == 0 {
-        return Ok(Start { after: last.saturating_sub(lines), skip: 0 });
-    }
     // States are known only by reading forwards from the log's first entry. Without a filter on
     // states, reading goes backwards from the end.
     let forwards = filter.asks_for_states();
+    if filter.wants_all() || lines == 0 && !forwards {
+        return Ok(Start { after: last.saturating_sub(lines), skip: 0 });
+    }
     let (mut found, mut after) = (0, last);
     let mut states = States::default();
     while after > 0 && (found < lines || forwards) {

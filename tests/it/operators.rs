@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
+use pumphouse::engine::{Port as _, Tokio};
 use pumphouse::log::{Batch, Draft, Durability, Flags, Log, Mark, NewThread, SqliteLog};
 use pumphouse::prelude::*;
 use pumphouse::xml::{self, Profile};
@@ -254,6 +255,29 @@ async fn what_comes_is_followed_while_another_process_writes() {
         }
     }
     assert_eq!((shows.stop(), tails.stop()), (Some(0), Some(0)));
+}
+
+#[tokio::test]
+async fn a_tail_of_new_messages_knows_the_states_of_their_threads() {
+    let scene = Scene::new();
+    written(&scene).await;
+    let arguments = ["tail", "-f", "-n", "0", "--state", "paused", "--json"];
+    let mut tails = Following::start(&scene, &arguments);
+    let first = std::thread::spawn(move || (tails.next(), tails.stop()));
+    let log = SqliteLog::open(log_in(&scene.path("data")), Durability::Normal).unwrap();
+    let mut seq = 2;
+    while !first.is_finished() {
+        seq += 1;
+        let open = draft(&format!("sess-b/{seq}"), ["work", "work"], "job", "open");
+        // A tail without the states would show this one first.
+        let open = if seq == 2_000 { Draft { flags: Flags::PAUSES, ..open } } else { open };
+        let paused = draft(&format!("sess-a.right/{seq}"), ["plan", "work"], "job", "paused");
+        let batch = Batch { threads: Vec::new(), entries: vec![open, paused], marks: Vec::new() };
+        log.append(batch).await.unwrap();
+        Tokio::current().sleep_until(Tokio::current().now_us() + 10_000).await;
+    }
+    let (first, code) = first.join().unwrap();
+    assert_eq!((&first["thread"], code), (&json!("sess-a.right"), Some(0)));
 }
 
 #[tokio::test]
