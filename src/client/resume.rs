@@ -55,6 +55,11 @@ pub struct Resuming {
     pushed: u64,
     /// How many times the client has connected.
     connections: u64,
+    /// When the client connected last, in microseconds.
+    connected_us: u64,
+    /// How long the client waits before the next attempt to connect if the current connection ends
+    /// soon. None once the pump has sent something over this connection.
+    pause_us: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +95,8 @@ impl Resuming {
             waiting: VecDeque::new(),
             pushed: 0,
             connections: 0,
+            connected_us: 0,
+            pause_us: None,
         }
     }
 
@@ -197,7 +204,12 @@ impl Resuming {
             };
             match client.recv().await {
                 Ok(Some(incoming)) => {
-                    if let Some(incoming) = self.take(incoming) {
+                    let incoming = self.take(incoming);
+                    // Without a client, the message was a refusal of the connection.
+                    if self.client.is_some() {
+                        self.pause_us = None;
+                    }
+                    if let Some(incoming) = incoming {
                         return Ok(incoming);
                     }
                 }
@@ -211,7 +223,14 @@ impl Resuming {
     async fn connect(&mut self) -> Result<&mut Client, Error> {
         let patience = u64::try_from(self.patience.as_micros()).unwrap_or(u64::MAX);
         let (first, longest) = PAUSE_US;
-        let (until, mut pause) = (clock::now_us().saturating_add(patience), first);
+        let mut pause = first;
+        // A door that is full accepts a connection and ends it at once.
+        let has_ended_soon = clock::now_us() < self.connected_us.saturating_add(longest);
+        if let Some(last) = self.pause_us.filter(|_| has_ended_soon) {
+            wait_about(last).await;
+            pause = (2 * last).min(longest);
+        }
+        let until = clock::now_us().saturating_add(patience);
         let mut client = loop {
             let error = match self.try_connect().await {
                 Ok(client) => break client,
@@ -221,12 +240,11 @@ impl Resuming {
             if clock::now_us().saturating_add(pause) >= until {
                 return Err(error);
             }
-            // The pause is partly random, so that clients that lost their connections at the same
-            // time don't all come back at the same time.
-            wait(pause / 2 + clock::random() % (pause / 2)).await;
+            wait_about(pause).await;
             pause = (2 * pause).min(longest);
         };
         self.connections += 1;
+        (self.connected_us, self.pause_us) = (clock::now_us(), Some(pause));
         self.pending.clear();
         for (thread, follow) in &self.follows {
             client.push(&follow::request(thread, follow.after, follow.live)?);
@@ -326,7 +344,10 @@ impl Resuming {
     }
 }
 
+/// Waits for at least half of the pause, and at most the whole one. The time is partly random, so
+/// that clients that lost their connections at the same time don't all come back at the same time.
 #[expect(clippy::disallowed_methods, reason = "a client runs beside no engine, and has no port")]
-async fn wait(us: u64) {
+async fn wait_about(pause_us: u64) {
+    let us = pause_us / 2 + clock::random() % (pause_us / 2);
     tokio::time::sleep(Duration::from_micros(us)).await;
 }

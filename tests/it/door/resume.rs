@@ -187,3 +187,21 @@ async fn a_refusal_is_told_once_and_not_repeated() {
     assert_eq!(heard, expected.map(|(push, what)| (push, what.to_owned())));
     assert_eq!(client.unanswered(), 0);
 }
+
+#[tokio::test]
+async fn a_door_that_closes_each_connection_at_once_is_asked_less_and_less_often() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    Tokio::current().spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(stream);
+        }
+    });
+    let mut client = Resuming::new(address);
+    let port = Tokio::current();
+    tokio::select! {
+        it = client.recv() => panic!("{it:?}"),
+        () = port.sleep_until(port.now_us() + 500_000) => {}
+    }
+    assert!((2..20).contains(&client.connections()), "{} connections", client.connections());
+}
