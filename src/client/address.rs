@@ -56,15 +56,20 @@ impl FromStr for Address {
             Some(address) => (address.to_owned(), true),
             None => (text.to_owned(), false),
         };
-        let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-        match port {
-            Some(Ok(_)) if is_tls => Ok(Address::Tls { address, authority: None }),
-            Some(Ok(_)) => Ok(Address::Tcp(address)),
-            Some(Err(_)) => wrong("after the last ':' stands a port, from 1 to 65535"),
+        let parts = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        match parts.map(|(_, port)| is_port(port)) {
+            Some(true) if is_tls => Ok(Address::Tls { address, authority: None }),
+            Some(true) => Ok(Address::Tcp(address)),
+            Some(false) => wrong("after the last ':' stands a port, from 1 to 65535"),
             None if text.contains('/') => wrong("a socket's path is written unix:PATH"),
             None => wrong("an address is HOST:PORT, tls:HOST:PORT or unix:PATH"),
         }
     }
+}
+
+/// Whether a text is a port to connect to.
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|it| it.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|it| it > 0)
 }
 
 impl fmt::Display for Address {
@@ -145,6 +150,9 @@ mod tests {
         check("localhost", "HOST:PORT");
         check("/run/pump.sock", "unix:PATH");
         check("unix:", "a path follows");
-        check("localhost:http", "a port");
+        for port in ["http", "", "+80", "0", "65536"] {
+            check(&format!("localhost:{port}"), "a port, from 1 to 65535");
+        }
+        check(":80", "HOST:PORT");
     }
 }
