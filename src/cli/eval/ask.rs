@@ -161,10 +161,13 @@ impl PushObserver for AskObserver {
         match event {
             PushEvent::Accepted { id, .. } => progress.id = Some(id),
             PushEvent::Refused(fault) => {
-                progress.refused = Some(fault.to_string());
+                progress.refused = Some(format!("the message was refused: {fault}"));
                 progress.is_over = true;
             }
-            PushEvent::Lost(fault) => progress.refused = Some(fault.to_string()),
+            PushEvent::Lost(fault) => {
+                let text = format!("the log failed after the message was accepted: {fault}");
+                progress.refused = Some(text);
+            }
             PushEvent::Reply(entry) => {
                 // After a response that isn't final, the agent says more.
                 if entry.decode::<Response>().map_or(true, |it| it.is_final) {
@@ -176,5 +179,25 @@ impl PushObserver for AskObserver {
         }
         drop(progress);
         self.more.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Code, Fault};
+
+    #[test]
+    fn a_refused_message_and_a_lost_one_are_told_apart() {
+        let told = |event| {
+            let observer = AskObserver::default();
+            observer.hear(0, event);
+            observer.progress().refused.unwrap_or_default()
+        };
+        let fault = || Fault::new(Code::LogFailed, "the disk is full");
+        let refused = told(PushEvent::Refused(fault()));
+        assert!(refused.starts_with("the message was refused: "), "{refused}");
+        let lost = told(PushEvent::Lost(fault()));
+        assert!(lost.starts_with("the log failed after the message was accepted: "), "{lost}");
     }
 }

@@ -90,7 +90,7 @@ impl Player {
         asked: &AskOutcome,
         run: &mut Run,
     ) -> Result<bool, Failure> {
-        run.wrong.extend(asked.refused.as_ref().map(|it| format!("the message was refused: {it}")));
+        run.wrong.extend(asked.refused.clone());
         let Some(thread) = run.thread.clone() else { return Ok(true) };
         let pump = &self.asker.pump;
         run.used = judge::used(pump, &thread).await?;
