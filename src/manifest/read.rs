@@ -435,7 +435,8 @@ impl Reader<'_> {
         for (number, peer) in peers.iter().enumerate() {
             let Some(name) = peer.text().filter(|it| !names.contains_key(it)) else { continue };
             let text = format!("there is no listener `{}`", cut(name));
-            let mistake = Mistake::new(peer.place, text).at(&format!("{path}.peers[{number}]"));
+            let path = joined(path, &format!("peers[{number}]"));
+            let mistake = Mistake::new(peer.place, text).at(&path);
             let mistake = mistake.or_nearest(name, known.iter().copied());
             self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
         }
@@ -479,7 +480,8 @@ impl Reader<'_> {
             let grantable = listener.grantable();
             if !grantable.iter().any(|it| it == grant) {
                 let text = format!("`{kind}` has no use for the grant `{}`", cut(grant));
-                let mistake = Mistake::new(at.place, text).at(&format!("{path}.grants[{number}]"));
+                let path = joined(path, &format!("grants[{number}]"));
+                let mistake = Mistake::new(at.place, text).at(&path);
                 let mistake = mistake.or_nearest(grant, grantable.iter().map(String::as_str));
                 self.wrong(mistake.advice(format!("it may have {}", grantable.join(", "))));
             }

@@ -259,7 +259,7 @@ impl Reader<'_> {
                 continue;
             }
             let text = format!("there is no listener `{}`", cut(name));
-            let path = format!("{path}.context_feeds[{number}].source.name");
+            let path = joined(path, &format!("context_feeds[{number}].source.name"));
             let mistake = Mistake::new(at.place, text).at(&path);
             let mistake = mistake.or_nearest(name, known.iter().copied());
             self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
@@ -292,7 +292,7 @@ impl Reader<'_> {
                 Some(it) => format!("`{}` takes no payload `{}`", listener.name(), cut(it)),
                 None => format!("`{}` takes several payloads", listener.name()),
             };
-            let path = format!("{path}.context_feeds[{number}].source.name");
+            let path = joined(path, &format!("context_feeds[{number}].source.name"));
             let mistake = Mistake::new(at.place, text).at(&path);
             let mistake = match payload {
                 Some(it) => mistake.or_nearest(it, taken.iter().copied()),
@@ -339,7 +339,7 @@ impl Reader<'_> {
             let is_known = |name: &str| known.iter().any(|it| it.local() == name);
             let Some(name) = node.text().filter(|it| !is_known(it)) else { continue };
             let text = format!("no listener has a payload `{}`", cut(name));
-            let path = format!("{path}.final_payloads[{number}]");
+            let path = joined(path, &format!("final_payloads[{number}]"));
             let mistake = Mistake::new(node.place, text).at(&path);
             let mistake = mistake.or_nearest(name, usual.iter().copied());
             let usual: Vec<&str> = usual.iter().copied().collect();

@@ -24,7 +24,7 @@ impl Reader<'_> {
         let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
         for (number, feed) in feeds.iter().enumerate() {
             let Some(source) = feed.key("source") else { continue };
-            let path = format!("{path}.context_feeds[{number}].source");
+            let path = joined(path, &format!("context_feeds[{number}].source"));
             if let Some(params) = source.key("params") {
                 self.referring(params, &joined(&path, "params"), &fields);
             }

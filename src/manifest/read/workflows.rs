@@ -10,6 +10,7 @@ use crate::listeners::metadata::Fields;
 use crate::listeners::trigger::{self, Triggers};
 use crate::listeners::workflow::definition::{Definition, TriggerKind};
 use crate::listeners::workflow::{Workflow, WrongDefinition};
+use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::read::includes::WORKFLOWS;
@@ -141,7 +142,7 @@ impl Reader<'_> {
                 let Some(said) = node.text().filter(|it| !own.contains(it)) else { continue };
                 let text = format!("`{}` is no workflow of this agent", cut(said));
                 let mistake = Mistake::new(node.place, text);
-                let mistake = mistake.at(&format!("{path}.metadata.from_workflows"));
+                let mistake = mistake.at(&joined(&path, "metadata.from_workflows"));
                 let mistake = mistake.or_nearest(said, own.iter().copied());
                 self.wrong(mistake.advice("the key `workflows` of the agent names its workflows"));
             }

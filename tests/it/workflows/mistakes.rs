@@ -159,3 +159,27 @@ fn what_a_workflow_refers_to_of_metadata_must_be_there_at_one_of_its_agents() {
     scene.write("organism.yaml", format!("{models}include: [file.yml]\nlisteners: {both}\n"));
     scene.run(&["check"]).code(0);
 }
+
+/// The mistakes that `check --json` tells of a manifest, each with its file and its path.
+fn told(manifest: &str, file: &str) -> Vec<(String, String)> {
+    let scene = Scene::new();
+    scene.write("r.txt", "%% reply\nx\n");
+    scene.write("file.yml", file);
+    let models = "models: {m: {use: scripted, file: r.txt}}\ndefault_model: m\n";
+    scene.write("organism.yaml", format!("{models}{manifest}"));
+    let word = |it: &serde_json::Value| it.as_str().unwrap().to_owned();
+    let all = scene.run(&["check", "--json"]).code(1).objects();
+    all.iter().map(|it| (word(&it["file"]), word(&it["path"]))).collect()
+}
+
+#[test]
+fn the_path_of_a_mistake_in_an_included_agent_begins_with_a_key() {
+    let agent = "kind: Agent\nname: coder\nimport: {tools: [calcualte]}\ngrants: [nothing]\n\
+                 final_payloads: [nothing]\ncontext_feeds: [{id: a, source: {type: tool, name: \
+                 nobody}}]\n";
+    let told = told("include: [file.yml]\nlisteners: [{use: calculate}]\n", agent);
+    let mut paths: Vec<&str> = told.iter().map(|it| &*it.1).collect();
+    paths.sort_unstable();
+    let expected = ["context_feeds[0].source.name", "final_payloads[0]", "grants[0]", "peers[0]"];
+    assert_eq!(paths, expected);
+}
