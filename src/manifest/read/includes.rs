@@ -53,7 +53,7 @@ pub(super) fn load(
         let Some(pattern) = at.text().filter(|it| !it.is_empty()) else { continue };
         match matching(file, pattern) {
             Ok(paths) => paths.iter().for_each(|it| {
-                loader.load(it, (at.place, &format!("include[{number}]")), &mut includes);
+                drop(loader.load(it, (at.place, &format!("include[{number}]")), &mut includes));
             }),
             Err(text) => {
                 let mistake = Mistake::new(at.place, text).at(&format!("include[{number}]"));
@@ -111,31 +111,59 @@ struct Loader<'a> {
     environment: Environment<'a>,
     model: Option<(&'a str, &'a str)>,
     tools: Vec<String>,
-    /// The files that were read, and the names of the workflows in them.
-    read: Vec<(PathBuf, Option<String>)>,
+    /// The files that were read, each with what [`Loader::load`] returns for it.
+    read: Vec<(PathBuf, Result<Option<String>, WrongFile>)>,
     files: &'a mut Vec<String>,
     wrong: &'a mut Vec<Mistake>,
 }
 
+/// A file can't be read, or has no kind. The mistake has been added.
+#[derive(Clone, Copy, Debug)]
+struct WrongFile;
+
 impl Loader<'_> {
     /// Reads a file, unless it was read before. `at` is the place that names the file. Returns the
     /// name of the file's workflow, if there is one.
-    fn load(&mut self, path: &Path, at: (Place, &str), includes: &mut Includes) -> Option<String> {
+    fn load(
+        &mut self,
+        path: &Path,
+        at: (Place, &str),
+        includes: &mut Includes,
+    ) -> Result<Option<String>, WrongFile> {
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if let Some((_, name)) = self.read.iter().find(|(it, _)| *it == whole) {
-            return name.clone();
+        if let Some((_, found)) = self.read.iter().find(|(it, _)| *it == whole) {
+            return found.clone();
         }
         let bytes = match bytes_of(path) {
             Ok(it) => it,
             Err(error) => {
                 let text = format!("{}: {error}", path.display());
                 self.wrong.push(Mistake::new(at.0, text).at(at.1));
-                return None;
+                return Err(WrongFile);
             }
         };
         self.files.push(path.display().to_string());
+        let Some((node, kind)) = self.parse(&bytes) else {
+            self.read.push((whole, Err(WrongFile)));
+            return Err(WrongFile);
+        };
+        let is_workflow = kind == "Workflow";
+        let name = node.key("name").and_then(Node::text).map(str::to_owned);
+        let name = name.filter(|_| is_workflow);
+        self.read.push((whole, Ok(name.clone())));
+        if is_workflow {
+            includes.workflows.push(node);
+        } else {
+            self.agent(path, node, includes);
+        }
+        Ok(name)
+    }
+
+    /// Parses the file that `files` lists last. Returns its content and its kind. If the file isn't
+    /// YAML or has no kind, adds a mistake and returns None.
+    fn parse(&mut self, bytes: &[u8]) -> Option<(Node, &'static str)> {
         let number = self.files.len();
-        let mut node = match yaml::read(&bytes) {
+        let mut node = match yaml::read(bytes) {
             Ok(it) => it,
             Err(mut mistake) => {
                 mistake.place.file = number;
@@ -144,20 +172,8 @@ impl Loader<'_> {
             }
         };
         set_file(&mut node, number);
-        let is_workflow = match self.kind(&node) {
-            Some("Workflow") => true,
-            Some(_) => false,
-            None => return None,
-        };
-        let name = node.key("name").and_then(Node::text).map(str::to_owned);
-        let name = name.filter(|_| is_workflow);
-        self.read.push((whole, name.clone()));
-        if is_workflow {
-            includes.workflows.push(node);
-        } else {
-            self.agent(path, node, includes);
-        }
-        name
+        let kind = self.kind(&node)?;
+        Some((node, kind))
     }
 
     /// Returns the kind of a file, which is one of [`KINDS`]. If the file has no such kind, adds a
@@ -252,9 +268,8 @@ impl Loader<'_> {
             // specification of metadata writes `./workflows/…` in agents' files of any folder.
             let path = if here.exists() { here } else { beside(self.file, said) };
             let at = (item.place, &*format!("import.workflows[{number}]"));
-            let count = self.wrong.len();
-            let name = self.load(&path, at, includes);
-            if name.is_none() && self.wrong.len() == count {
+            let Ok(name) = self.load(&path, at, includes) else { continue };
+            if name.is_none() {
                 let text = format!("{} has no workflow", path.display());
                 self.wrong.push(Mistake::new(at.0, text).at(at.1));
             }

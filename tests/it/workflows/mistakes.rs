@@ -183,3 +183,12 @@ fn the_path_of_a_mistake_in_an_included_agent_begins_with_a_key() {
     let expected = ["context_feeds[0].source.name", "final_payloads[0]", "grants[0]", "peers[0]"];
     assert_eq!(paths, expected);
 }
+
+#[test]
+fn a_mistake_of_a_file_that_is_named_twice_is_told_once() {
+    for file in ["name: x\n", "kind: Workfow\n", "kind: [\n"] {
+        let told = told("include: [file.yml, \"*.yml\"]\nlisteners: []\n", file);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].0.ends_with("file.yml"), "{told:?}");
+    }
+}
