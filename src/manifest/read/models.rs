@@ -148,12 +148,14 @@ impl Reader<'_> {
         let file = beside(self.file, file);
         match provider::read(&file, self.environment) {
             Ok(it) => {
-                self.warnings.borrow_mut().extend(it.warnings);
                 let mut all = self.providers.borrow_mut();
-                let first = all.iter().find(|used| used.file == file);
+                let first = all.iter().find(|used| is_same_file(&used.file, &file));
                 let (sinks, returns, events) = match first {
                     Some(used) => (Vec::new(), Vec::new(), used.events.clone()),
-                    None => (it.sinks, it.returns, it.events),
+                    None => {
+                        self.warnings.borrow_mut().extend(it.warnings);
+                        (it.sinks, it.returns, it.events)
+                    }
                 };
                 let settings = Remote::of_provider(it.provider, item.key("model")?.text()?);
                 let settings = settings.events(&self.events, name).events(&events, name);
@@ -348,6 +350,12 @@ fn leads_to(item: &Node, other: &str, routers: &[(&str, &Node)]) -> bool {
         next.extend(routers.iter().filter(|(name, _)| new.contains(name)).map(|(_, item)| *item));
     }
     reached.contains(other)
+}
+
+/// Whether two paths lead to the same file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let whole = |it: &Path| it.canonicalize().unwrap_or_else(|_| it.to_owned());
+    one == other || whole(one) == whole(other)
 }
 
 /// The models that a router names, each with its place.

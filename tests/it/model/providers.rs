@@ -73,6 +73,23 @@ fn the_file_of_the_seed_is_sound_and_three_of_its_paths_are_warned_of() {
 }
 
 #[test]
+fn a_provider_file_of_several_models_is_warned_of_once_and_has_its_sinks_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("anthropic.yaml"), SEED).unwrap();
+    std::fs::create_dir(folder.path().join("more")).unwrap();
+    let models = ["anthropic.yaml", "anthropic.yaml", "more/../anthropic.yaml"];
+    let models = (1..).zip(models).map(|(number, file)| {
+        format!("  m{number}: {{use: {file}, model: m, key: \"${{KEY:-sk-1}}\"}}\n")
+    });
+    let models: String = models.collect();
+    let manifest = read_in(folder.path(), &format!("models:\n{models}listeners: []\n"));
+    let manifest = manifest.unwrap();
+    assert_eq!(manifest.warnings.len(), 1, "{:?}", manifest.warnings);
+    let sinks: Vec<usize> = manifest.providers.iter().map(|it| it.sinks.len()).collect();
+    assert_eq!(sinks, [2, 0, 0]);
+}
+
+#[test]
 fn the_sinks_of_a_provider_file_are_kept_for_its_events() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("anthropic.yaml"), SEED).unwrap();
