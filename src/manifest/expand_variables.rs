@@ -4,7 +4,7 @@
 //! The value of a variable isn't scanned again. `$${` stands for `${`.
 
 use crate::manifest::mistake::{Mistake, cut};
-use crate::manifest::yaml::{Node, Scalar, Value, kind_of};
+use crate::manifest::yaml::{Node, Pair, Scalar, Value, kind_of};
 
 /// Looks up a variable of the environment. Returns None if the variable isn't set.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -16,6 +16,16 @@ const FEEDS: [&str; 3] = ["context_feeds", "feeds", "feeds-defaults"];
 /// filled in.
 pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
     expand_in(node, (environment, false), wrong);
+}
+
+/// Fills in the variables of the value under a key, and of every value within it.
+pub(super) fn expand_under(
+    pair: &mut Pair,
+    environment: Environment<'_>,
+    wrong: &mut Vec<Mistake>,
+) {
+    let is_feed = FEEDS.contains(&pair.key.as_str());
+    expand_in(&mut pair.value, (environment, is_feed), wrong);
 }
 
 /// Fills in the variables of every value. The flag in `by` says whether the values belong to feeds.

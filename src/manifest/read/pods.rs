@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::manifest::check;
-use crate::manifest::expand_variables::{Environment, expand};
+use crate::manifest::expand_variables::{Environment, expand, expand_under};
 use crate::manifest::key_table::AGENT;
 use crate::manifest::key_table::pod::{COMPOSE, COMPOSE_SERVICE, pod};
 use crate::manifest::mistake::{Mistake, Place, cut};
@@ -107,7 +107,7 @@ fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mis
     let Value::Map(pairs) = &mut service.value else { return };
     pairs.retain(|it| it.key != MERGE || !brings_nothing(&it.value));
     for pair in pairs.iter_mut().filter(|it| !COMPOSE_SERVICE.contains(&&*it.key)) {
-        expand(&mut pair.value, environment, wrong);
+        expand_under(pair, environment, wrong);
     }
 }
 

@@ -352,3 +352,12 @@ fn mistakes_of_a_pod_alone_name_its_file_alone() {
     let head = ran.out.lines().next().unwrap().to_owned();
     assert!(head.ends_with(" mistakes in desk/pod.yaml"), "{}", ran.out);
 }
+
+#[test]
+fn a_feed_that_a_service_of_a_pod_advertises_may_refer_to_metadata() {
+    let pod = "x-claw: {pod: one}\nservices:\n  claw-api:\n    url: \"http://127.0.0.1:1\"\n    \
+        feeds: [{name: news, path: \"/news/${metadata.status}\"}]\n";
+    let agent = "listeners: [{use: agent, name: ada, feeds: [news], \
+        metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}}]\n";
+    organism("  {}\n", agent, pod, DONE).run(&["check"]).code(0).says(&["claw-api"]);
+}
