@@ -275,11 +275,14 @@ impl Reader<'_> {
         for (number, feed) in feeds.iter().enumerate() {
             let at = feed.key("source").and_then(|it| it.key("name"));
             let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
-            let named = made.iter().find_map(|(.., listener)| {
+            let named = made.iter().filter_map(|(.., listener)| {
                 let rest = name.strip_prefix(listener.name())?;
                 let payload = if rest.is_empty() { None } else { Some(rest.strip_prefix('.')?) };
                 Some((listener, payload))
             });
+            // A listener's name may itself have a dot. Of several listeners, the longest name is
+            // meant.
+            let named = named.max_by_key(|(listener, _)| listener.name().len());
             let Some((listener, payload)) = named else { continue };
             // A listener's `payloads` leave out reserved payloads.
             let is_offered =

@@ -250,3 +250,14 @@ fn a_manifest_has_working_feeds() {
     ]);
     assert!(has("declare-feeds") && has("context_feed") && has("Current metadata:"), "{entries:?}");
 }
+
+#[test]
+fn a_listener_whose_name_begins_with_that_of_another_may_be_the_source_of_a_feed() {
+    let manifest = "models:\n  m: {use: openai, url: \"http://127.0.0.1:9/v1\", model: small}\n\
+        listeners:\n  - {use: calculate, name: sums}\n  - {use: echo, name: sums.second}\n  \
+        - use: agent\n    name: ada\n    model: m\n    context_feeds:\n      \
+        - {id: one, source: {type: tool, name: sums.second}}\n      \
+        - {id: two, source: {type: tool, name: sums.second.echo}}\n      \
+        - {id: three, source: {type: tool, name: sums.calculate}}\n";
+    read_in("organism.yaml", manifest).unwrap();
+}
