@@ -356,13 +356,18 @@ async fn call(
         Ok(it) => it,
         Err(error) => return failed(Reason::Nonsense, error.to_string()),
     };
+    // A server's start has a time limit of its own.
+    let wire = match server.wire().await {
+        Ok(it) => it,
+        Err(failure) => return Ok(answer::answer(&name, Err(failure), &limits)?.0),
+    };
     let time = Duration::from_secs(limits.seconds_max);
     let (progress, said) = mpsc::channel(PROGRESS_MAX);
     // A call that takes too long isn't a failure of the server. So the outer result is an error
     // only for a timeout, and the inner result is the server's answer or failure.
     let called = async {
         tokio::select! {
-            it = server.call(&tool.name, arguments, progress) => Ok(it),
+            it = server.call(&wire, &tool.name, arguments, progress) => Ok(it),
             never = out.show(said) => match never {},
         }
     };

@@ -157,14 +157,14 @@ impl Server {
         Arc::new(Server { launch, state: Mutex::default() })
     }
 
-    /// Calls a tool. If the server hasn't been started yet or has ended, it is started first.
+    /// Calls a tool.
     pub(super) async fn call(
         &self,
+        wire: &Wire,
         tool: &str,
         arguments: Value,
         progress: mpsc::Sender<Value>,
     ) -> Result<Value, Failure> {
-        let wire = self.wire().await?;
         let answer = wire.call(tool, arguments, progress).await;
         if !matches!(answer, Err(Failure::Gone(_))) {
             self.state.lock().await.failures = 0;
@@ -181,7 +181,9 @@ impl Server {
         }
     }
 
-    async fn wire(&self) -> Result<Wire, Failure> {
+    /// Returns the connection to the server. If the server hasn't been started yet or has ended, it
+    /// is started first.
+    pub(super) async fn wire(&self) -> Result<Wire, Failure> {
         let mut state = self.state.lock().await;
         match state.wire.take() {
             Some(wire) if wire.over().is_none() => return Ok(state.wire.insert(wire).clone()),

@@ -104,6 +104,14 @@ fn a_call_has_its_time() {
     slept.says(&["reason=\"timeout\"", "the limit seconds_max is 1"]);
 }
 
+#[test]
+fn the_start_of_a_server_does_not_count_as_time_of_a_call() {
+    let Some(scene) = scene(", limits: {seconds_max: 1}") else { return };
+    let server = scene.serve(&[]);
+    scene.write("slow", "");
+    called(&scene, &server, "say", "<words>late</words>").says(&["<text>late</text>"]);
+}
+
 /// A server, and a child of it in another session, end with the pump that is killed.
 #[test]
 fn a_server_ends_with_the_pump() {

@@ -55,6 +55,8 @@ def call(name, arguments):
 def main():
     if os.path.exists("broken"):
         sys.exit(1)
+    if os.path.exists("slow"):
+        time.sleep(2)
     print("the server greets", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
