@@ -225,10 +225,11 @@ impl Line<'_> {
         }
     }
 
-    /// Reads a stream until the request is answered. If the stream breaks off and its last event
-    /// has an id, the server is asked to continue after this event.
+    /// Reads a stream until the request is answered. If the stream breaks off and one of its events
+    /// had an id, the server is asked to continue after the last such event. The id and the delay
+    /// that the server named also apply to the streams that continue the first one.
     async fn stream(&self, mut from: Response, id: Option<u64>) -> Result<(), Failure> {
-        let mut last = String::new();
+        let (mut last, mut retry) = (String::new(), RETRY);
         for _ in 0..=RECONNECTS_MAX {
             let mut decoder = Decoder::new(LINE_BYTES_MAX);
             loop {
@@ -239,7 +240,9 @@ impl Line<'_> {
                 let mut rest = &piece[..];
                 let too_large = |it| Failure::Nonsense(format!("the server's stream: {it}"));
                 while let Some(event) = decoder.next(&mut rest).map_err(too_large)? {
-                    last.clone_from(&event.id);
+                    if !event.id.is_empty() {
+                        last.clone_from(&event.id);
+                    }
                     if let Some(data) = event.data.filter(|it| !it.trim().is_empty()) {
                         self.hear(data.as_bytes())?;
                     }
@@ -254,7 +257,8 @@ impl Line<'_> {
             if id.is_none() {
                 return Ok(());
             }
-            pass_time(decoder.retry().unwrap_or(RETRY)).await;
+            retry = decoder.retry().unwrap_or(retry);
+            pass_time(retry).await;
             let mut headers = self.remote.headers(&self.session());
             headers.insert(ACCEPT, EVENTS);
             headers.insert(LAST_EVENT, value);

@@ -96,6 +96,10 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
         ("GET", _) => {
             let asked = noted.lock().unwrap();
             let call = asked.iter().rfind(|it| it.body["method"] == "tools/call").unwrap();
+            let times = asked.iter().filter(|it| it.method == "GET").count();
+            if how == "breaks again" && times == 1 {
+                return events("data:\n\n");
+            }
             events(&format!("id: 2\ndata: {}\n\n", done(&call.body["id"])))
         }
         (_, "initialize") if how == "redirects" => {
@@ -116,7 +120,7 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
                 let other = json!({ "method": "notifications/message", "params": {} });
                 events(&format!(": hi\n\ndata: {other}\n\ndata: {}\n\n", done(&body["id"])))
             }
-            "breaks" => events("id: 1\nretry: 10\ndata:\n\n"),
+            "breaks" | "breaks again" => events("id: 1\nretry: 10\ndata:\n\n"),
             "ends" => events(": nothing\n\n"),
             "forgets" => {
                 let asked = noted.lock().unwrap();
@@ -186,6 +190,10 @@ fn a_stream_that_breaks_off_is_taken_up_where_it_was() {
     let host = says("breaks", &["<text>it is done</text>"]);
     let [taken_up] = &host.asked("GET")[..] else { panic!("it is taken up once") };
     assert!(taken_up.head.contains("last-event-id: 1\r\n"), "{taken_up:?}");
+    let host = says("breaks again", &["<text>it is done</text>"]);
+    for taken_up in host.asked("GET") {
+        assert!(taken_up.head.contains("last-event-id: 1\r\n"), "{taken_up:?}");
+    }
     says("ends", &["reason=\"gone\"", "the server's stream ended without an answer"]);
 }
 
