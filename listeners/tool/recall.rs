@@ -291,7 +291,8 @@ impl Reading<'_> {
                     return Ok(None);
                 }
                 let page = self.tree.others(after.as_ref()).await?;
-                self.looked_at += page.looked_at;
+                // The identity's own threads count once they have been read.
+                self.looked_at += page.looked_at.saturating_sub(page.threads.len());
                 self.threads.extend(page.threads);
                 self.others = page.next.map(Some);
                 continue;

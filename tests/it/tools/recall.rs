@@ -211,3 +211,16 @@ fn an_agent_finds_what_was_said_and_is_told_its_entries() {
     let refused = payloads.iter().find(|it| it.starts_with("<not-recalled"));
     assert!(refused.is_some_and(|it| it.contains("say which")), "{payloads:#?}");
 }
+
+#[tokio::test]
+async fn each_thread_of_other_trees_counts_once_among_the_threads() {
+    let pump = pump(r#"{"limits": {"threads_max": 7}}"#, true);
+    let alice = who(&pump, "alice");
+    for n in 1..=4 {
+        say(&alice, &format!("green tea {n}")).await;
+    }
+    let own = say(&alice, "green tea now").await;
+    let all: Recalled = alice.in_thread(&own).ask(of_text("tea")).await.unwrap();
+    assert_eq!(all.found.len(), 5, "{all:?}");
+    pump.shutdown().await.unwrap();
+}
