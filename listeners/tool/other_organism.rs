@@ -170,8 +170,9 @@ async fn ask(
     let text = door.hide(&content(&answer));
     if answer.failed || answer.payload.is(pumphouse::name::CORE, "huh") {
         let (by, name) = (&answer.from, answer.payload.name());
-        let text = format!("{by} answered an error, {}: {text}", name.local());
-        return Err(NotTold { text: writable(&text) });
+        let mut text = writable(&format!("{by} answered an error, {}: {text}", name.local()));
+        text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
+        return Err(NotTold { text });
     }
     if text.len() > ANSWER_BYTES_MAX {
         let text = format!("the answer has {} bytes, more than {ANSWER_BYTES_MAX}", text.len());

@@ -41,6 +41,9 @@ fn desk(address: &str, payload: &str) -> Scene {
 const ECHO: &str =
     "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>All is well.</text></echo>";
 
+const LOUD: &str =
+    "<run xmlns=\"https://xml-pipeline.org/ns/loud/v1\"><text>All is lost.</text></run>";
+
 /// What the agent answers.
 #[track_caller]
 fn asked(scene: &Scene) -> String {
@@ -140,4 +143,30 @@ fn an_organism_that_sends_without_end_is_given_up() {
     assert!(asked(&scene).contains("I read: [news: unavailable]"));
     let sent = flood.join().unwrap();
     assert!(sent < 64 << 20, "{sent} bytes were taken");
+}
+
+#[test]
+fn an_error_of_another_organism_is_cut_at_a_limit() {
+    let other = Scene::new();
+    let tokens = other.write("tokens", "octopus:fleet-token\n");
+    set_permissions(&tokens, Permissions::from_mode(0o600)).unwrap();
+    // The output of the command is an error of the other organism.
+    let script = "head -c 600000 /dev/zero | tr '\\0' x >&2; exit 1";
+    other.write("fail.sh", script);
+    other.write(
+        "organism.yaml",
+        "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  \
+         - {use: command, name: loud, settings: {run: [sh, fail.sh], \
+         limits: {error_bytes_max: 500000}}}\n",
+    );
+    let server = other.serve(&[]);
+    let scene = desk(&server.address, LOUD);
+    asked(&scene);
+    let threads = scene.run(&["threads", "--json"]).code(0).objects();
+    let sizes = threads.iter().flat_map(|it| {
+        let thread = it["thread"].as_str().unwrap();
+        scene.run(&["show", thread, "--json"]).code(0).objects()
+    });
+    let largest = sizes.filter_map(|it| Some(it["payload"].as_str()?.len())).max().unwrap();
+    assert!((200_000..300_000).contains(&largest), "{largest}");
 }
