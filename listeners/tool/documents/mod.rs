@@ -211,12 +211,14 @@ impl Folder {
             let real = self.root.dir.canonicalize(at);
             let real = real.map_err(|error| self.root.missing(path, &error))?;
             for name in self.walk(self.root.path.join(real)) {
+                if seen.contains(&name) {
+                    continue;
+                }
                 if names.len() == self.limits.files_max {
                     return Ok((names, false));
                 }
-                if seen.insert(name.clone()) {
-                    names.push(name);
-                }
+                seen.insert(name.clone());
+                names.push(name);
             }
         }
         Ok((names, true))

@@ -81,6 +81,15 @@ async fn limits_have_names_in_the_text() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_named_twice_counts_once_among_the_files() {
+    let scene = library();
+    let mut settings = settings(&scene);
+    settings.limits.files_max = 1;
+    let gathered = gather(&settings, &["README.md", "README.md"], None).await.unwrap();
+    assert!(!gathered.text.contains("files_max"), "{gathered:?}");
+}
+
+#[tokio::test]
 async fn a_path_out_of_the_folder_and_one_that_is_not_there_are_refused() {
     let scene = library();
     for (path, says) in [
