@@ -46,8 +46,9 @@ fn is_same(read: &Metadata, now: &Metadata) -> bool {
 }
 
 /// Finds the only occurrence of the old text. Returns its position, the old text and the new text.
-/// If the old text isn't found because only the file has Windows line ends, the old text and the
-/// new text get Windows line ends.
+/// In a file with Windows line ends, the old text and the new text get Windows line ends, too. If
+/// only a part of the line ends are Windows line ends, this holds only for an old text that isn't
+/// found otherwise.
 fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {
@@ -58,7 +59,9 @@ fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
         return Err(refused(Reason::Unchanged, path, "`old` and `new` are the same"));
     }
     let (mut old, mut new) = (edit.old.clone(), edit.new.clone());
-    if !text.contains(&old) && text.contains("\r\n") && !old.contains('\r') {
+    let has_windows_ends = text.contains("\r\n");
+    let is_windows = has_windows_ends && text.matches('\n').count() == text.matches("\r\n").count();
+    if !old.contains('\r') && (is_windows || has_windows_ends && !text.contains(&old)) {
         let windows = |it: &str| it.replace("\r\n", "\n").replace('\n', "\r\n");
         (old, new) = (windows(&old), windows(&new));
     }

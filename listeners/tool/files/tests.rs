@@ -303,6 +303,11 @@ fn lines_keep_their_ends() {
     assert_eq!(place.has("dos"), "1\r\n2\r\n");
     place.edit("dos", "1\n2", "one\r\n2").unwrap();
     assert_eq!(place.has("dos"), "one\r\n2\r\n");
+    place.edit("dos", "2", "2\n3\n4").unwrap();
+    assert_eq!(place.has("dos"), "one\r\n2\r\n3\r\n4\r\n");
+    fs::write(place.work("both"), "one\r\ntwo\n").unwrap();
+    place.edit("both", "two", "2\n3").unwrap();
+    assert_eq!(place.has("both"), "one\r\n2\n3\n");
 }
 
 #[test]
