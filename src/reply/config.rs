@@ -111,10 +111,13 @@ impl Shape {
             let kind = property.kind.clone().unwrap_or_else(|| "string".to_owned());
             (name.clone(), kind)
         });
+        // Each call has a `type`, whether the schema names this property or not.
+        let has_type = properties.contains_key("type");
+        let own_type = (!has_type).then(|| ("type".to_owned(), "string".to_owned()));
         Shape {
             mark: mark.unwrap_or_else(|| "tool_use".to_owned()),
             required: format.schema.required.clone(),
-            properties: types.collect(),
+            properties: own_type.into_iter().chain(types).collect(),
         }
     }
 }

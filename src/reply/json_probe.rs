@@ -121,3 +121,22 @@ fn key(at: usize, keys: u64, byte: u8, shape: &Shape) -> Option<Stage> {
     let keys = next.fold(0, |keys, (place, _)| keys | 1 << place);
     (keys != 0).then_some(Stage::Key(at + 1, keys))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::JsonFormat;
+
+    #[test]
+    fn a_call_may_begin_with_its_type_though_the_schema_has_no_such_property() {
+        let mut format = JsonFormat::default();
+        format.schema.properties.remove("type");
+        let shape = Shape::new(&format);
+        for text in [r#"{"type":"tool_use"}"#, r#"{"name":"a"}"#] {
+            let mut probe = JsonProbe::new(b'{');
+            let verdicts: Vec<Verdict> =
+                text.bytes().skip(1).map(|it| probe.step(it, &shape)).collect();
+            assert!(!verdicts.contains(&Verdict::Not), "{text}: {verdicts:?}");
+        }
+    }
+}
