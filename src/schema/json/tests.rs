@@ -323,3 +323,11 @@ fn schemas_with_other_values_are_others() {
     };
     assert!(text(true).is_same(&text(true)) && !text(true).is_same(&text(false)));
 }
+
+#[test]
+fn the_example_for_a_field_that_may_be_repeated_is_an_array() {
+    let marks = field("marks", Kind::Scalar(Scalar::U8), Occurs::Many);
+    let told = from_json(&schema(Vec::new(), vec![marks]), &json!({ "marks": "x" }));
+    let told = told.expect_err("a mistake");
+    assert_eq!(told.all[0].example.as_deref(), Some("[1]"), "{told}");
+}

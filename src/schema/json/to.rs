@@ -36,16 +36,18 @@ pub fn example(schema: &Schema) -> Value {
 
 /// Returns an example of a field's value in JSON.
 pub(super) fn example_of(field: &Field) -> Option<Value> {
-    if let Kind::Scalar(scalar) = &field.kind {
-        return Some(scalar::to_json(scalar, &crate::schema::example_text(scalar)));
-    }
-    let element = xml::read(of_field(field)?, Profile::Wire, &XmlLimits::FILE).ok()?;
-    let value = value(&Found::entry(field, At::alone(element.view()))).ok()?;
-    match (&field.kind, value) {
-        // A field that may be repeated has an array as its value.
-        (_, value) if field.occurs == Occurs::Many => Some(Value::Array(vec![value])),
-        (_, value) => Some(value),
-    }
+    let value = match &field.kind {
+        Kind::Scalar(scalar) => scalar::to_json(scalar, &crate::schema::example_text(scalar)),
+        _ => {
+            let element = xml::read(of_field(field)?, Profile::Wire, &XmlLimits::FILE).ok()?;
+            value(&Found::entry(field, At::alone(element.view()))).ok()?
+        }
+    };
+    // A field that may be repeated has an array as its value.
+    Some(match field.occurs {
+        Occurs::Many => Value::Array(vec![value]),
+        _ => value,
+    })
 }
 
 fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
