@@ -125,11 +125,66 @@ enum Below<'a> {
 
 fn below<'a>(shape: Option<&'a Shape>, local: &str) -> Below<'a> {
     let Some(shape) = shape else { return Below::Shape(None) };
-    let named = shape.fields().find(|it| it.name == local && !matches!(it.kind, Kind::Element));
+    // A choice has the names of its variants, and no element of its own.
+    let named = shape.fields().find_map(|field| match &field.kind {
+        Kind::Element => None,
+        Kind::Choice(link) => link.shape().fields().find(|variant| variant.name == local),
+        _ => (field.name == local).then_some(field),
+    });
     match named.map(|it| &it.kind) {
         Some(Kind::Shape(link)) => Below::Shape(Some(link.shape())),
         Some(_) => Below::Shape(None),
         None if shape.fields().any(|it| matches!(it.kind, Kind::Element)) => Below::Open,
         None => Below::Shape(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::XmlLimits;
+    use crate::schema::{Content, Field, Link, Occurs};
+    use crate::xml::{self, Profile};
+
+    fn shape(name: &'static str, fields: Vec<Field>) -> Shape {
+        Shape::new(name, "", Vec::new(), Content::Sequence(fields))
+    }
+
+    fn any() -> Field {
+        Field::new("any", "", Kind::Element, Occurs::One)
+    }
+
+    /// A payload with one of two variants, of which `note` holds any element.
+    fn schema(more: Vec<Field>) -> Schema {
+        let note = Kind::Shape(Link::new(shape("note", vec![any()])));
+        let variant = |name, kind| Field::new(name, "", kind, Occurs::One);
+        let other = Kind::Shape(Link::new(shape("other", Vec::new())));
+        let variants = Content::Choice(vec![variant("note", note), variant("other", other)]);
+        let choice = Kind::Choice(Link::new(Shape::new("", "", Vec::new(), variants)));
+        let mut fields = vec![Field::new("body", "", choice, Occurs::One)];
+        fields.extend(more);
+        Schema::new(Name::new("urn:test", "s"), shape("s", fields))
+    }
+
+    #[track_caller]
+    fn check(schema: &Schema, text: &str, expected: &str) {
+        let element = xml::read(text, Profile::Wire, &XmlLimits::INSIDE).unwrap();
+        let to = Writer::new(XmlLimits::INSIDE);
+        let adopted = adopt(&element, "urn:test", Some(schema), to).unwrap();
+        assert_eq!(String::from_utf8_lossy(&adopted.canonical()), expected);
+    }
+
+    #[test]
+    fn a_variant_is_adopted_and_any_element_within_it_stays_as_it_is() {
+        check(
+            &schema(Vec::new()),
+            "<s><note><x/></note></s>",
+            "<s xmlns=\"urn:test\"><note><x xmlns=\"\"></x></note></s>",
+        );
+        check(
+            &schema(vec![any()]),
+            "<s><other/><x/></s>",
+            "<s xmlns=\"urn:test\"><other></other><x xmlns=\"\"></x></s>",
+        );
     }
 }
