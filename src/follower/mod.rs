@@ -233,12 +233,16 @@ impl<T: Target> Follower<T> {
     /// Returns true if there may be more to send now.
     async fn step(&mut self) -> Result<bool, StepError> {
         let sent = self.read_and_send().await;
-        if let Err(StepError::Target(Unreachable(reason))) = &sent {
-            if self.failures == 0 {
-                self.target.report_unreachable(reason);
+        match &sent {
+            Ok(_) if std::mem::take(&mut self.failures) > 0 => self.target.report_reachable(),
+            Err(StepError::Target(Unreachable(reason))) => {
+                if self.failures == 0 {
+                    self.target.report_unreachable(reason);
+                }
+                self.failures = self.failures.saturating_add(1);
+                self.measure().await?;
             }
-            self.failures = self.failures.saturating_add(1);
-            self.measure().await?;
+            _ => {}
         }
         sent
     }
@@ -254,9 +258,6 @@ impl<T: Target> Follower<T> {
         }
         let is_idle = !self.target.has_waiting() && self.read == self.sent;
         let sent = self.target.send().await?;
-        if std::mem::take(&mut self.failures) > 0 {
-            self.target.report_reachable();
-        }
         if sent == Sent::Partly {
             self.measure().await?;
             return Ok(true);
@@ -311,5 +312,71 @@ impl<T: Target> Follower<T> {
         let last = audit::last_position_from(&*self.log, self.read).await?;
         self.lag.store(last.saturating_sub(self.sent), Ordering::Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+    use crate::id::{EntryId, ThreadId};
+    use crate::log::{Batch, Draft, MemoryLog, NewThread};
+    use crate::name::Name;
+
+    /// A target that sends everything, but can't make it durable.
+    #[derive(Clone, Default)]
+    struct Unsettled(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Unsettled {
+        fn report(&self, word: &'static str) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(word);
+        }
+    }
+
+    impl Target for Unsettled {
+        async fn take(&mut self, _: Arc<Entry>) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn has_waiting(&self) -> bool {
+            false
+        }
+
+        async fn send(&mut self) -> Result<Sent, Unreachable> {
+            Ok(Sent::All)
+        }
+
+        async fn settle(&mut self) -> Result<(), Unreachable> {
+            Err(Unreachable("the disk is full".to_owned()))
+        }
+
+        fn report_unreachable(&self, _: &str) {
+            self.report("unreachable");
+        }
+
+        fn report_reachable(&self) {
+            self.report("reachable");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_target_that_cannot_make_entries_durable_is_reported_once() {
+        let log = Arc::new(MemoryLog::new());
+        let (thread, name) = (ThreadId::new("sess-a"), Name::new("urn:x", "a"));
+        let body = bytes::Bytes::from_static(b"<a xmlns=\"urn:x\"></a>");
+        let draft = Draft::new(EntryId::new(&thread, 1), 1, "ada".into(), name, body);
+        let threads = vec![NewThread { id: thread, parent: None, fork: None }];
+        log.append(Batch { threads, entries: vec![draft], marks: Vec::new() }).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = Some(folder.path().join("position"));
+        let position = KeptPosition::read(&*log, file).await.unwrap();
+        let target = Unsettled::default();
+        let reports = target.0.clone();
+        let mut follower = Follower::new(log, target, position, Arc::default());
+        for _ in 0..4 {
+            assert!(follower.step().await.is_err());
+        }
+        assert_eq!(*reports.lock().unwrap(), ["unreachable"]);
     }
 }
