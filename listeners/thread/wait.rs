@@ -122,11 +122,14 @@ pub(super) async fn wait(
     clock: Clock,
     awaited: AwaitThreads,
 ) -> Waited {
-    let threads = if awaited.thread.is_empty() {
+    let mut threads: Vec<String> = if awaited.thread.is_empty() {
         children.opened.iter().cloned().collect()
     } else {
         awaited.thread
     };
+    // A thread that is named twice ends once.
+    let mut named = BTreeSet::new();
+    threads.retain(|it| named.insert(it.clone()));
     if let Some(unknown) = threads.iter().find(|it| !children.opened.contains(*it)) {
         return Err(SystemThreadError::of(unknown));
     }

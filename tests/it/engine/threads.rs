@@ -408,6 +408,30 @@ fn a_wait_is_over_when_enough_threads_have_ended() {
     assert!(refused.other::<SystemThreadError>().is_some(), "{refused}");
 }
 
+#[test]
+fn a_thread_that_is_named_twice_counts_once() {
+    let sim = Sim::new(1);
+    let hold = async |Question { n }: Question| match n {
+        0 => Answer { n },
+        _ => std::future::pending().await,
+    };
+    let pump = start_in(&sim, (Listener::new("holder").on(hold), thread()));
+    let ended: ThreadSpawned = sim.run(pump.ask(spawn("x", &Question { n: 0 }))).unwrap().unwrap();
+    let here = pump.in_thread(&ThreadId::new(&ended.parent_id));
+    let open: ThreadSpawned = sim.run(here.ask(spawn("x", &Question { n: 1 }))).unwrap().unwrap();
+    pass(&sim);
+    let [ended, open] = [ended, open].map(|it| it.assigned_id);
+    let wait = AwaitThreads {
+        mode: Some(Mode::First),
+        count: Some(2),
+        timeout: Some(SignedDuration::from_millis(20)),
+        thread: vec![ended.clone(), ended.clone(), open.clone()],
+    };
+    let it: ThreadsAwaited = sim.run(here.ask(wait)).unwrap().unwrap();
+    assert!(!it.complete, "{it:?}");
+    assert_eq!(it.thread.into_iter().map(|it| it.id).collect::<Vec<_>>(), [ended, open]);
+}
+
 #[tokio::test]
 async fn why_of_an_answer_to_who_waited_names_every_thread_that_had_ended() {
     let pump = start((answerer(), thread()));
