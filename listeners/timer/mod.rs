@@ -236,7 +236,8 @@ async fn set(
     let (now_us, wall_us) = (clock.now_us(), clock.wall_us());
     let after = asked.after.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
     let every = asked.every.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
-    let least = limits.timer_every_min;
+    // An interval of zero has no next time.
+    let least = limits.timer_every_min.max(Duration::from_micros(1));
     if every.is_some_and(|it| Duration::from_micros(it) < least) {
         let least = least.as_secs_f64();
         let text = format!("timer_every_min is {least} s; say every=\"PT{least}S\" or more");

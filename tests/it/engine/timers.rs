@@ -145,6 +145,19 @@ async fn a_timer_ticks_no_oftener_than_it_may() {
     pump.shutdown().await.unwrap();
 }
 
+#[tokio::test]
+async fn an_interval_of_zero_is_refused_whatever_the_limit_is() {
+    let mut limits = Limits::default();
+    limits.timer_every_min = Duration::ZERO;
+    let pump = pumphouse::builder().with(timer()).limits(limits).build().unwrap().start();
+    let every = Some(SignedDuration::ZERO);
+    let error = pump.ask::<TimerSet>(SetTimer { every, ..NONE }).await.unwrap_err();
+    let refused: TimerRefused = error.other().unwrap();
+    let text = "timer_every_min is 0.000001 s; say every=\"PT0.000001S\" or more";
+    assert_eq!(refused.message, text);
+    pump.shutdown().await.unwrap();
+}
+
 /// A machine on virtual time, and a disk that outlives it.
 fn machine(seed: u64) -> (Sim, Disk) {
     let sim = Sim::new(seed);
