@@ -142,14 +142,21 @@ impl Reference {
     }
 
     /// The value that the reference leads to. `values` is an object whose properties are the names
-    /// that references begin with.
+    /// that references begin with. A number in the path is the place of a list's item, or the name
+    /// of a map's field.
     #[must_use]
     pub fn within<'a>(&self, values: &'a Value) -> Option<&'a Value> {
         let root = values.get(&self.name)?;
         self.path.iter().try_fold(root, |value, step| match step {
             PathStep::Field(name) => value.get(name),
-            PathStep::Item(number) => value.get(number),
+            PathStep::Item(number) => value.get(number).or_else(|| value.get(number.to_string())),
         })
+    }
+
+    /// Whether this reference and `other` have the same name and path. References with the same
+    /// written form may differ, since a pattern may name a field such as `a.b`.
+    pub(super) fn leads_where(&self, other: &Reference) -> bool {
+        self.name == other.name && self.path == other.path
     }
 }
 

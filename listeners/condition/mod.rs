@@ -160,19 +160,19 @@ impl Condition {
 
     /// Evaluates the condition. `value` returns the value of a reference.
     pub fn evaluate(&self, value: &dyn Fn(&Reference) -> Option<Value>) -> Verdict {
-        let mut saw = Vec::new();
+        let mut values: Vec<(&Reference, Value)> = Vec::new();
         for reference in self.references() {
-            let written = reference.to_string();
-            if !saw.iter().any(|(it, _)| *it == written) {
-                saw.push((written, value(reference).unwrap_or_default()));
+            if !values.iter().any(|(it, _)| it.leads_where(reference)) {
+                values.push((reference, value(reference).unwrap_or_default()));
             }
         }
         let seen = |reference: &Reference| {
-            let written = reference.to_string();
-            let found = saw.iter().find(|(it, _)| *it == written);
+            let found = values.iter().find(|(it, _)| it.leads_where(reference));
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
-        Verdict { holds: self.root.value(&seen) == Value::Bool(true), saw }
+        let holds = self.root.value(&seen) == Value::Bool(true);
+        let saw = values.into_iter().map(|(it, value)| (it.to_string(), value)).collect();
+        Verdict { holds, saw }
     }
 
     /// The references in the condition, in their order.

@@ -45,6 +45,10 @@ pub(super) fn reference(written: &str, at: usize) -> Result<Reference, WrongCond
     while !rest.is_empty() {
         if let Some(item) = rest.strip_prefix('[') {
             let (number, after) = item.split_once(']').ok_or_else(wrong)?;
+            // `parse` alone would also accept a sign.
+            if !number.bytes().all(|it| it.is_ascii_digit()) {
+                return Err(wrong());
+            }
             path.push(PathStep::Item(number.parse().map_err(|_| wrong())?));
             rest = after;
         } else {

@@ -104,6 +104,38 @@ fn a_comparison_holds_by_its_values() {
 }
 
 #[test]
+fn a_number_in_a_path_may_name_a_field() {
+    let values = json!({"steps": {"fetch": {"2024": {"sum": 3}}, "list": [1, 2]}});
+    let fetch = Type::record([("2024", Type::Map)]);
+    let steps = Type::record([("fetch", fetch), ("list", Type::List)]);
+    let known = Type::record([("steps", steps)]);
+    let pattern = json!({"2024": {"sum": 3}});
+    let pattern = Condition::matching(&pattern, "steps.fetch", true).unwrap().to_string();
+    for text in [&*pattern, "steps.fetch[2024].sum == 3", "steps.list.1 == 2"] {
+        let condition = Condition::parse(text).unwrap();
+        condition.check(&known).unwrap_or_else(|it| panic!("{text}: {it}"));
+        assert!(holds(&condition, &values), "{text}");
+    }
+    let missing = Condition::parse("steps.fetch.2023.sum == 3").unwrap().check(&known);
+    assert!(missing.unwrap_err().message.contains("has no `2023`"));
+}
+
+#[test]
+fn the_place_of_an_item_has_no_sign() {
+    for text in ["${metadata.tags[+1]} == 'b'", "${metadata.tags[-1]} == 'b'"] {
+        assert!(wrong(text).contains("is no reference"), "{text}");
+    }
+}
+
+#[test]
+fn a_field_with_a_dot_in_its_name_is_no_path() {
+    let pattern = json!({"a.b": 1, "a": {"b": 2}});
+    let condition = Condition::matching(&pattern, "metadata", true).unwrap();
+    assert!(holds(&condition, &json!({"metadata": pattern})));
+    assert!(!holds(&condition, &json!({"metadata": {"a.b": 2, "a": {"b": 2}}})));
+}
+
+#[test]
 fn and_binds_closer_than_or_and_not_closest() {
     let read = |text: &str| Condition::parse(text).unwrap().to_string();
     assert_eq!(read("a or b and not c"), "a or (b and (not c))");

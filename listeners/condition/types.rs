@@ -143,6 +143,9 @@ impl Type {
                 (Type::Record(fields), PathStep::Field(name)) => {
                     field(fields, name, &format!("`{before}`"), reference.at)?
                 }
+                (Type::Record(fields), PathStep::Item(number)) => {
+                    field(fields, &number.to_string(), &format!("`{before}`"), reference.at)?
+                }
                 (Type::Any | Type::Map, _) | (Type::List, PathStep::Item(_)) => &Type::Any,
                 _ => {
                     let message = format!("`{before}` is {known}, and has no parts of this name");
