@@ -59,14 +59,22 @@ pub(super) struct Watch {
     pub(super) held: BTreeMap<String, bool>,
     /// The turn in which each trigger last fired.
     pub(super) fired: BTreeMap<String, u64>,
-    /// For each trigger whose condition holds: the number of the message with which it began to
-    /// hold.
-    pub(super) since: BTreeMap<String, u64>,
+    /// For each trigger whose condition holds: how it began to hold.
+    pub(super) since: BTreeMap<String, HeldSince>,
     /// The newest change that the agent has recorded, but hasn't reported to `trigger`. An agent
     /// that no trigger watches reports no change.
     untold: Map<String, Value>,
     /// The changes from child threads that wait for a decision, with the numbers of their messages.
     undecided: VecDeque<(u64, Map<String, Value>)>,
+}
+
+/// The change with which a trigger's condition began to hold.
+#[derive(Clone, Debug)]
+pub(super) struct HeldSince {
+    /// The number of the change's message.
+    pub(super) message: u64,
+    /// The length of the chain of triggers that led to the change.
+    pub(super) depth: usize,
 }
 
 impl Watch {
@@ -130,6 +138,13 @@ impl Firings {
         self.depths.get(&of).copied().unwrap_or_default()
     }
 
+    /// The length of the chain of triggers that led to the change with which a trigger's condition
+    /// began to hold.
+    pub(super) fn depth_since(&self, agent: &str, rule: &str) -> usize {
+        let since = self.agents.get(agent).and_then(|it| it.since.get(rule));
+        since.map(|it| it.depth).unwrap_or_default()
+    }
+
     /// The threads of a trigger's open runs that changes of this agent began.
     pub(super) fn threads_of(&self, agent: &str, rule: &str) -> impl Iterator<Item = ThreadId> {
         let is_own = move |it: &Firing| it.rule == rule && it.agent.as_deref() == Some(agent);
@@ -165,14 +180,19 @@ impl Firings {
 
     pub(super) fn decided(&mut self, decided: TriggersDecided) {
         let TriggersDecided { agent, turn, of, fields, decision } = decided;
-        let depth = self.depths.remove(&of).unwrap_or_default() + 1;
-        let fired: Vec<String> =
-            decision.iter().filter(|it| it.fires).map(|it| it.rule.clone()).collect();
+        let depth = self.depths.remove(&of).unwrap_or_default();
+        let firing = |rule: &String| {
+            // A decision without a change is about a condition that has held for a time.
+            let since = agent.as_ref().filter(|_| fields.is_none());
+            let led = since.map_or(depth, |agent| self.depth_since(agent, rule));
+            Firing { rule: rule.clone(), agent: agent.clone(), depth: led + 1 }
+        };
+        let fires = decision.iter().filter(|it| it.fires);
+        let fired: Vec<Firing> = fires.map(|it| firing(&it.rule)).collect();
         if let Some(first) = self.chains.remove(&of) {
             self.count(first, fired.len());
         }
-        let firing = |rule| Firing { rule, agent: agent.clone(), depth };
-        self.fired.extend(fired.into_iter().map(firing));
+        self.fired.extend(fired);
         let Some(agent) = agent else { return };
         let watch = self.agents.entry(agent).or_default();
         watch.settle(of);
@@ -188,7 +208,7 @@ impl Firings {
             if !decision.holds {
                 watch.since.remove(&decision.rule);
             } else if held != Some(true) {
-                watch.since.insert(decision.rule, of);
+                watch.since.insert(decision.rule, HeldSince { message: of, depth });
             }
         }
     }

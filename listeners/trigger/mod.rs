@@ -428,9 +428,13 @@ impl Deciding<'_> {
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
         let Some(rule) = watched.rule(rule) else { return Ok(()) };
         let watch = self.firings.of(agent, message.seq());
-        let has_held = watch.since.get(&rule.name) == Some(since);
+        let has_held = watch.since.get(&rule.name).is_some_and(|it| it.message == *since);
         let mut decision = rule.decide_held(&watched.known(&watch), has_held);
         self.switch_off(&mut decision);
+        let depth = self.firings.depth_since(agent, &rule.name);
+        if let Some(why) = self.too_deep(depth).filter(|_| decision.fires) {
+            (decision.fires, decision.why) = (false, Some(why));
+        }
         if decision.fires {
             let no_change = Map::new();
             let turn = Some(*turn).filter(|it| *it > 0);

@@ -204,16 +204,16 @@ fn only_workflows_of_the_agent_set_its_metadata() {
     scene.run(&["check"]).code(1).says(&[said, "the key `workflows` of the agent"]);
 }
 
-#[test]
-fn workflows_that_set_metadata_to_and_fro_come_to_an_end() {
+/// Plays two workflows that set metadata to and fro, with this key of their triggers.
+fn plays_to_and_fro(key: &str) {
     let scene = Scene::new();
     let set = "%% reply\n<metadata>{\"status\": \"CODING\"}</metadata><response>Done.</response>\n";
     scene.write("boss.txt", set);
     for (on, to) in [("CODING", "TESTING"), ("TESTING", "CODING")] {
         let name = on.to_lowercase();
         let text = format!(
-            "kind: Workflow\nname: {name}\ntrigger: {{conditions: {{status: {on}}}}}\nsteps:\n  - \
-             {{name: wait, type: barrier}}\noutputs: {{status: {to}}}\n"
+            "kind: Workflow\nname: {name}\ntrigger: {{conditions: {{status: {on}}}{key}}}\n\
+             steps:\n  - {{name: wait, type: barrier}}\noutputs: {{status: {to}}}\n"
         );
         scene.write(&format!("{name}.yml"), text);
     }
@@ -238,4 +238,14 @@ listeners:
     let shown = shown(&scene, &session, &["have begun one another"]);
     assert!(shown.out.matches("<workflow-result").count() < 100, "{}", shown.out);
     drop(server);
+}
+
+#[test]
+fn workflows_that_set_metadata_to_and_fro_come_to_an_end() {
+    plays_to_and_fro("");
+}
+
+#[test]
+fn workflows_whose_triggers_hold_for_a_time_come_to_an_end_too() {
+    plays_to_and_fro(", for: 10ms");
 }
