@@ -308,13 +308,20 @@ impl Log for DiskLog {
 
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
-            self.platter.state().closed = true;
-            let due_us = self.platter.state().queue.iter().map(|it| it.due_us).max();
-            let until_us = due_us.unwrap_or(0);
+            let until_us = {
+                let mut state = self.platter.state();
+                if state.opening != self.opening {
+                    return Ok(());
+                }
+                state.closed = true;
+                state.queue.iter().map(|it| it.due_us).max().unwrap_or(0)
+            };
             self.platter.sim.sleep_until(until_us).await;
             self.platter.settle();
             let mut state = self.platter.state();
             match &state.broken {
+                // The log was opened again meanwhile, so the queue is that of the new opening.
+                _ if state.opening != self.opening => Ok(()),
                 _ if state.queue.is_empty() => Ok(()),
                 Some(why) => Err(Error::Poisoned(why.clone())),
                 None => {

@@ -107,3 +107,14 @@ fn a_full_disk_keeps_everything_later_and_a_broken_one_nothing() {
     assert!(matches!(log.health(), Health::Poisoned(_)));
     assert_eq!(disk.log().health(), Health::Well, "until it is opened again");
 }
+
+#[test]
+fn an_earlier_opening_closes_only_itself() {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let (earlier, log) = (disk.log(), disk.log());
+    sim.run(earlier.close()).unwrap().unwrap();
+    sim.run(log.append(batch(&["a"], &["a/1"]))).unwrap().unwrap();
+    sim.run(log.close()).unwrap().unwrap();
+    assert_eq!(sim.run(log.append(batch(&[], &["a/2"]))).unwrap().err(), Some(Error::Closed));
+}
