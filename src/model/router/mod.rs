@@ -151,10 +151,11 @@ impl Router {
         Router { limits, ..self }
     }
 
-    async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
+    /// Begins a turn. After the first round, there are at most `retries_max` further ones.
+    async fn begin(&self, prompt: Prompt, retries_max: usize) -> Result<Box<dyn Reply>, Error> {
         let (mut tried, mut refused) = (Vec::<Error>::new(), BTreeSet::new());
         let first = self.turns.fetch_add(1, Ordering::Relaxed);
-        for round in 0..=self.limits.retries_max {
+        for round in 0..=retries_max {
             let mut asked = refused.clone();
             while let Some(at) = self.next(first, &asked) {
                 asked.insert(at);
@@ -193,9 +194,12 @@ impl Router {
             let rest = self.rest(&refused);
             let pause =
                 retry_pause::pause(round, self.limits.retry_time_min, self.limits.retry_time_max);
+            let is_last = round == retries_max;
             match rest {
-                Some(rest) if rest > pause => return Err(self.resting(rest, tried)),
-                _ if round < self.limits.retries_max => {
+                Some(rest) if rest > pause || is_last && tried.is_empty() => {
+                    return Err(self.resting(rest, tried));
+                }
+                _ if !is_last => {
                     retry_pause::sleep(pause.max(rest.unwrap_or_default())).await;
                 }
                 _ => {}
@@ -269,7 +273,12 @@ impl Router {
 
 impl Model for Router {
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
-        Box::pin(self.begin(prompt))
+        Box::pin(self.begin(prompt, self.limits.retries_max))
+    }
+
+    /// Starts a turn with a single round.
+    fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(self.begin(prompt, 0))
     }
 
     /// The smallest known window of the router's models. A prompt that fits this window fits each

@@ -164,3 +164,30 @@ fn a_router_takes_the_attachments_that_all_of_its_models_take() {
     );
     check(&[&["image/*"], &[]], &[]);
 }
+
+#[tokio::test]
+async fn a_router_asks_the_models_of_another_router_once() {
+    let inner = Router::new("inner", Policy::Failover).limits(limits());
+    let inner = Arc::new(inner.model("a", fails(u64::MAX, failure(Kind::Cut))));
+    let outer = Router::new("outer", Policy::Failover).limits(limits());
+    let outer = outer.model("inner", inner.clone()).model("b", says("b"));
+    assert_eq!(turn(&outer).await.unwrap(), (vec!["inner".to_owned()], "b: b".to_owned()));
+    assert_eq!(inner.asking()[0].failed, 1);
+}
+
+#[tokio::test]
+async fn a_router_that_asks_once_says_that_all_its_models_want_no_request() {
+    let rest = Duration::from_secs(5);
+    let limited = Error { retry_after: Some(rest), ..failure(Kind::RateLimited) };
+    let limits = RouterLimits { retries_max: 0, retry_time_min: rest * 2, ..limits() };
+    let router = Router::new("best", Policy::Failover).limits(limits);
+    let router = router.model("a", fails(1, limited));
+    for attempts in [1, 1] {
+        let error = turn(&router).await.unwrap_err();
+        assert_eq!(
+            (error.kind, error.retry, error.attempts()),
+            (Kind::RateLimited, true, attempts)
+        );
+        assert!(error.retry_after.is_some_and(|it| it <= rest), "{error:?}");
+    }
+}
