@@ -151,7 +151,8 @@ impl Reader for OpenAiResponses {
                 if self.gathered.at(place).is_none() {
                     self.item(place, item);
                 }
-                self.arguments(place, &item["arguments"]);
+                // A custom tool's call has `input` instead.
+                self.arguments(place, item.get("arguments").unwrap_or(&item["input"]));
                 self.item_ends(place, item);
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
@@ -272,4 +273,25 @@ fn tool(Tool { name, description, parameters }: &Tool) -> Value {
         "parameters": parameters,
         "strict": false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_custom_call_may_have_its_input_at_its_end_alone() {
+        let mut reader = OpenAiResponses::default();
+        for (kind, input) in [("added", ""), ("done", "ls")] {
+            let item = json!({
+                "type": "custom_tool_call", "call_id": "c1", "name": "run", "input": input,
+            });
+            let kind = format!("response.output_item.{kind}");
+            let event = json!({ "type": kind, "output_index": 0, "item": item });
+            reader.read(&event.to_string()).unwrap();
+        }
+        reader.gathered_mut().finish();
+        let call = Piece::Call(Call::new("c1", "run", "ls"));
+        assert_eq!(reader.gathered().pieces, [call, Piece::Stop(Stop::End)]);
+    }
 }
