@@ -107,8 +107,8 @@ struct Handling {
 }
 
 /// The contents that a handler computes from internal sources or by transforms. The log doesn't
-/// have these contents yet.
-type FreshContents = BTreeMap<FeedId, KnownValue>;
+/// have these contents yet. None if the feed becomes unavailable.
+type FreshContents = BTreeMap<FeedId, Option<KnownValue>>;
 
 /// The emissions of a handler of `feed`. They are sent in the order of these fields.
 #[derive(Default, IntoEmit)]
@@ -148,7 +148,7 @@ impl Handling {
                 },
                 Effect::Lost(of, why, had_at) => match self.recorded(of) {
                     Some(then) => emissions.contents.push(Note(To(of.agent.clone(), then))),
-                    None => self.lose(of, why, *had_at, &mut emissions),
+                    None => self.lose(of, why, *had_at, &mut fresh, &mut emissions),
                 },
                 Effect::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
@@ -197,10 +197,10 @@ impl Handling {
         let text = self.internal(of, internal).await?;
         match text.and_then(|it| self.transformed(of, Content::text(it))) {
             Ok(content) => {
-                fresh.insert(of.clone(), call::text(&content.text).into());
+                fresh.insert(of.clone(), Some(call::text(&content.text).into()));
                 self.record(of, &content, emissions);
             }
-            Err(why) => self.lose(of, &why, None, emissions),
+            Err(why) => self.lose(of, &why, None, fresh, emissions),
         }
         Ok(())
     }
@@ -357,9 +357,9 @@ impl Handling {
             return Lookup::Value(Cow::Owned(value));
         }
         let feed = FeedId { agent: agent.to_owned(), id: name.to_owned() };
-        let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
+        let held = || self.shown.get(agent, name).filter(|it| it.is_had());
         if let Some(value) = fresh.get(&feed) {
-            Lookup::Value(Cow::Borrowed(value))
+            value.as_ref().map_or(Lookup::Unavailable, |it| Lookup::Value(Cow::Borrowed(it)))
         } else if let Some(value) = self.refreshes.value(agent, name)
             && !self.has_transform(agent, name)
         {
@@ -384,11 +384,11 @@ impl Handling {
         match self.transformed(of, self.content(answer)) {
             Ok(content) => {
                 if self.has_transform(&of.agent, &of.id) {
-                    fresh.insert(of.clone(), call::text(&content.text).into());
+                    fresh.insert(of.clone(), Some(call::text(&content.text).into()));
                 }
                 self.record(of, &content, emissions);
             }
-            Err(why) => self.lose(of, &why, None, emissions),
+            Err(why) => self.lose(of, &why, None, fresh, emissions),
         }
     }
 
@@ -476,10 +476,20 @@ impl Handling {
     /// Records that a feed's source has failed, unless the same status is recorded already.
     /// `had_at` is the time of the source's last good answer. If it is given and the feed has
     /// content, the feed becomes stale. Otherwise the feed becomes unavailable.
-    fn lose(&self, of: &FeedId, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
+    fn lose(
+        &self,
+        of: &FeedId,
+        why: &str,
+        had_at: Option<u64>,
+        fresh: &mut FreshContents,
+        emissions: &mut Emissions,
+    ) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
         let status = if had_at.is_some() { FeedStatus::Stale } else { FeedStatus::Unavailable };
+        if status == FeedStatus::Unavailable {
+            fresh.insert(of.clone(), None);
+        }
         if before.is_some_and(|it| it.status == status) {
             return;
         }

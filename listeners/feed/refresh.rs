@@ -387,6 +387,7 @@ impl Refreshes {
         let Some(state) = self.state(&asked).filter(|it| it.until.is_some()) else { return };
         (state.until, state.is_held, state.failed_at) = (None, false, Some(now));
         let had_at = state.had_at.filter(|_| !state.is_for_one_turn);
+        state.value = state.value.take().filter(|_| had_at.is_some());
         effects.push(Effect::Lost(asked, why, had_at));
     }
 

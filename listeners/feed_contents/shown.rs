@@ -208,7 +208,7 @@ impl Feed {
     }
 
     /// Whether there is content to show.
-    fn is_had(&self) -> bool {
+    pub(in super::super) fn is_had(&self) -> bool {
         !self.text.is_empty() && self.status != FeedStatus::Unavailable
     }
 

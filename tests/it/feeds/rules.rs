@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pumphouse::listeners::agent::settings::{OnFull, Settings};
 use pumphouse::listeners::agent::words::Stopped;
-use pumphouse::listeners::feed::words::Position;
+use pumphouse::listeners::feed::words::{FeedContent, Position};
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use serde_json::json;
 
@@ -239,6 +239,34 @@ fn a_feed_may_be_asked_for_with_what_another_holds() {
     let came = world.ask(world.agent(&round), &["Go."]);
     assert!(came.asked().is_empty());
     assert!(came.recorded("a")[0].contains("why=\"it waits for b\""), "{:?}", came.recorded("a"));
+}
+
+/// Wants to know the weather.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Weather {}
+
+#[test]
+fn content_for_one_turn_is_in_no_parameters_of_later_turns() {
+    let weather = async |message: Message, _: Weather| match message.seq() < 10 {
+        true => Ok(FeedContent {
+            text: "sunny".to_owned(),
+            is_for_one_turn: Some(true),
+            ..FeedContent::default()
+        }),
+        false => Err(Broke),
+    };
+    let about = Source::listener("teller").params(json!({ "about": "$weather" }));
+    let weather_feed = Definition::on_demand("weather", Source::listener("weather"));
+    let feeds = [weather_feed, Definition::on_demand("summary", about)];
+    let world = World::new(&[(0, ON), (0, ON), (0, DONE)]);
+    let mut all = mind();
+    all.push(Listener::new("weather").on(weather));
+    let came = world.play(world.agent(&feeds), all, &["Go."]);
+    let asked = came.world.asked.lock().unwrap();
+    let asked: Vec<&str> = asked.iter().filter_map(|it| it.0.as_deref()).collect();
+    let gone = "[weather: unavailable]";
+    assert_eq!(asked, ["sunny", gone, gone]);
 }
 
 #[test]

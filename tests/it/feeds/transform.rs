@@ -85,3 +85,18 @@ fn an_agent_sets_no_path_that_may_lead_to_several_places() {
     assert!(results.contains("$[?$..a] may lead to several places"), "{results}");
     assert!(results.contains("$..* may lead to several places"), "{results}");
 }
+
+#[test]
+fn an_unavailable_feed_is_unavailable_in_the_parameters_of_others_too() {
+    let teller = |about: &str| Source::listener("teller").params(json!({ "about": about }));
+    let number = Definition::on_demand("number", teller("a number"));
+    let number = number.transform(Transform::jsonpath("$.n"));
+    let feeds = [number, Definition::on_demand("summary", teller("of $number"))];
+    let on = "<response final=\"false\">On.</response>";
+    let world = World::new(&[(0, on), (0, DONE)]);
+    let world = world.saying(&[(0, Ok("{\"n\": 7}")), (0, Ok("a")), (0, Ok("{}")), (0, Ok("b"))]);
+    let came = world.ask(world.agent(&feeds), &["Go."]);
+    let asked = came.world.asked.lock().unwrap();
+    let asked: Vec<&str> = asked.iter().filter_map(|it| it.0.as_deref()).collect();
+    assert_eq!(asked, ["a number", "of 7", "a number", "of [number: unavailable]"]);
+}
