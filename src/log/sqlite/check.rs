@@ -380,7 +380,8 @@ fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
         for (thread, seq, position) in rows {
             let (next, before) = match last {
                 Some((same, seq, position)) if same == thread => (seq + 1, position),
-                _ => (first_seq(reader, thread), 0),
+                // The number before the first entry of a thread that is missing isn't known.
+                _ => (first_seq(reader, thread)?.unwrap_or(seq), 0),
             };
             if seq != next || position <= before {
                 let what = match seq == next {
@@ -395,7 +396,11 @@ fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
     }
 }
 
-fn first_seq(reader: &mut Reader, thread: i64) -> u64 {
-    let fork = reader.thread_of(thread).ok().and_then(|it| it.fork);
-    fork.map_or(1, |(_, seq)| seq + 1)
+/// The number of a thread's own first entry. None if the thread's row is damaged.
+fn first_seq(reader: &mut Reader, thread: i64) -> Result<Option<u64>, Error> {
+    match reader.thread_of(thread) {
+        Ok(it) => Ok(Some(it.fork.map_or(1, |(_, seq)| seq + 1))),
+        Err(Error::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -121,6 +121,16 @@ fn what_is_missing_moved_or_too_much_is_named() {
 }
 
 #[test]
+fn of_a_fork_that_is_missing_no_entry_is_missing() {
+    let (_directory, path, head) = written();
+    change(&path, "DELETE FROM threads WHERE id = 'f'");
+    let log = SqliteLog::open_read_only(&path).unwrap();
+    let report = wait(log.verify(Some(head))).unwrap();
+    let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    assert!(!found.is_empty() && found.iter().all(|it| !it.contains("sequence 1")), "{found:?}");
+}
+
+#[test]
 fn a_changed_commit_is_named() {
     for change in [
         "writer = zeroblob(16)",
