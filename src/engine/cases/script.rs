@@ -92,7 +92,7 @@ fn worker(stage: &Stage, who: &str) -> Key {
 }
 
 fn pushed(words: &[&str]) -> Pushed {
-    let mut how = Pushed { by: "ada".into(), operator: false, to: None, thread: None, asks: false };
+    let mut how = Pushed { by: "ada".into(), ..Pushed::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut next = || (*words.next().unwrap()).to_owned();
@@ -100,6 +100,7 @@ fn pushed(words: &[&str]) -> Pushed {
             "by" => how.by = next(),
             "to" => how.to = Some(next()),
             "in" => how.thread = Some(next()),
+            "beside" => how.beside = Some(usize::try_from(number(&next())).unwrap()),
             "operator" => how.operator = true,
             "asks" => how.asks = true,
             other => panic!("no such word of a push: {other}"),

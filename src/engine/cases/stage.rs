@@ -136,6 +136,9 @@ pub(super) struct Stage {
     core: Arc<str>,
     free: Free,
     pushes: u64,
+    /// The observer of each push. A push has its own, as if it came over a connection of its own,
+    /// unless it names a push that came over the same connection.
+    connections: Vec<Arc<dyn PushObserver>>,
     pub(super) now_us: u64,
     pub(super) tree: Option<Tree>,
     /// Running handlers, in the order of their start.
@@ -156,6 +159,7 @@ impl Stage {
             core: CORE_NAME.into(),
             free: Free::default(),
             pushes: 0,
+            connections: Vec::new(),
             now_us: BEGIN_US,
             tree: None,
             running: VecDeque::new(),
@@ -174,6 +178,16 @@ impl Stage {
         self.free.0.insert(listener, places);
     }
 
+    /// Returns the observer of the next push.
+    fn connection(&mut self, beside: Option<usize>) -> Arc<dyn PushObserver> {
+        let connection = match beside {
+            Some(push) => self.connections[push - 1].clone(),
+            None => Arc::new(Deaf),
+        };
+        self.connections.push(connection.clone());
+        connection
+    }
+
     /// Pushes a payload as a worker does. If the tree refuses the push, there is no step.
     pub(super) fn push(&mut self, element: Element, how: &Pushed) -> Result<Step, Fault> {
         let routes = &self.plan.routes;
@@ -187,8 +201,7 @@ impl Stage {
             identity: (*how.by).into(),
             operator: how.operator,
             may_know_why: how.operator,
-            // Each push has its own observer, as if each came from a different connection.
-            observer: Arc::new(Deaf),
+            observer: self.connection(how.beside),
             number: self.pushes,
             is_alone: None,
         };
@@ -286,12 +299,15 @@ impl Stage {
 }
 
 /// How a payload is pushed: by which identity, to which listener, into which thread.
+#[derive(Default)]
 pub(super) struct Pushed {
     pub(super) by: String,
     pub(super) operator: bool,
     pub(super) to: Option<String>,
     pub(super) thread: Option<String>,
     pub(super) asks: bool,
+    /// The number of an earlier push that came over the same connection.
+    pub(super) beside: Option<usize>,
 }
 
 fn world<'a>(

@@ -71,7 +71,8 @@ impl Thread {
         let Some(first) = self.origins.get(&root) else { return };
         let mut heard = vec![(first.identity.clone(), told, vec![first.observer.clone()])];
         for other in self.together(root).into_iter().filter(|it| *it != root) {
-            let Some(origin) = self.origins.get(&other) else { continue };
+            let Some(origin) = self.origins.get_mut(&other) else { continue };
+            origin.answered = true;
             let (identity, observer, push) =
                 (origin.identity.clone(), origin.observer.clone(), origin.push);
             if heard
@@ -90,9 +91,6 @@ impl Thread {
             let (_, entry, observers) = &mut heard[at];
             out.effects.push(Effect::Tell(observer.clone(), push, PushEvent::Reply(entry.clone())));
             observers.push(observer);
-            if let Some(origin) = self.origins.get_mut(&other) {
-                origin.answered = true;
-            }
         }
     }
 }
