@@ -177,39 +177,58 @@ fn undeliverable() -> ActionError {
     ActionError { code: fault.code.to_string(), message: fault.message }
 }
 
-/// The payload that is made of an action's parameters, and the references in them that have no
-/// value.
-pub(super) struct CallPayload {
-    pub(super) payload: Result<Element, ActionError>,
-    pub(super) unresolved: Vec<Unresolved>,
-}
-
 /// Makes the payload that an action sends: its parameters, with each reference replaced by its
 /// value.
+///
+/// # Errors
+/// Fails if the parameters don't fit the payload's schema.
 pub(super) fn payload(
     definition: &ActionDefinition,
     schema: &Schema,
     values: &ResolvedValues,
-) -> CallPayload {
-    let mut unresolved = Vec::new();
-    let made = match &definition.parameters {
+) -> Result<Element, ActionError> {
+    let wrong = |message| ActionError { code: "parameters".to_owned(), message };
+    match &definition.parameters {
         Parameters::Json(json) => {
-            let json = resolve_json(json, &|name| values.get(name), &mut unresolved);
-            from_json(schema, &json)
+            let json = resolve_json(json, &|name| values.get(name), &mut Vec::new());
+            from_json(schema, &json).map_err(wrong)
         }
         Parameters::Elements(elements) => {
-            let mut writer = Writer::new(XmlLimits::INSIDE);
-            let name = &schema.name;
-            write(elements.view(), name.local(), name, values, &mut writer, &mut unresolved);
-            let element = writer.finish().map_err(|error| error.to_string());
-            element.and_then(|element| match schema.check(element.view()) {
-                Ok(()) => Ok(element),
-                Err(error) => Err(error.to_string()),
-            })
+            let (writer, _) = written(elements, schema, values);
+            let element = writer.finish().map_err(|error| wrong(error.to_string()))?;
+            schema.check(element.view()).map_err(|error| wrong(error.to_string()))?;
+            Ok(element)
         }
-    };
-    let wrong = |message| ActionError { code: "parameters".to_owned(), message };
-    CallPayload { payload: made.map_err(wrong), unresolved }
+    }
+}
+
+/// The references in an action's parameters that have no value.
+pub(super) fn unresolved(
+    definition: &ActionDefinition,
+    schema: &Schema,
+    values: &ResolvedValues,
+) -> Vec<Unresolved> {
+    match &definition.parameters {
+        Parameters::Json(json) => {
+            let mut unresolved = Vec::new();
+            resolve_json(json, &|name| values.get(name), &mut unresolved);
+            unresolved
+        }
+        Parameters::Elements(elements) => written(elements, schema, values).1,
+    }
+}
+
+/// Writes parameters in XML, with each reference replaced by its value. Returns the references
+/// without a value, too.
+fn written(
+    elements: &Element,
+    schema: &Schema,
+    values: &ResolvedValues,
+) -> (Writer, Vec<Unresolved>) {
+    let (mut writer, mut unresolved) = (Writer::new(XmlLimits::INSIDE), Vec::new());
+    let name = &schema.name;
+    write(elements.view(), name.local(), name, values, &mut writer, &mut unresolved);
+    (writer, unresolved)
 }
 
 /// Makes a payload whose text is a JSON object. Workflows take such payloads.

@@ -33,7 +33,7 @@ use serde_json::Value;
 
 pub use self::actions::{Actions, action_of};
 use self::actions::{Effect, key};
-use self::call::{ResolvedValues, called, oddity, payload, with_peers};
+use self::call::{ResolvedValues, called, oddity, payload, unresolved, with_peers};
 use self::decide::Decider;
 use self::graph::{ActionOutcome, Output, Time};
 pub use self::settings::{InternalActions, Settings};
@@ -189,8 +189,8 @@ impl Handling {
             let rules = self.actions.0.rules(agent, definition.action.turn);
             with_peers(why, all, agent, definition, rules)
         })?;
-        let made = payload(definition, called.schema, values);
-        Ok((called.listener.name.clone(), made.payload?))
+        let payload = payload(definition, called.schema, values)?;
+        Ok((called.listener.name.clone(), payload))
     }
 
     /// The values of the references in an action, such as `$name`. How a value is read depends on
@@ -275,7 +275,7 @@ impl Handling {
         let Ok(called) = called(&self.capabilities, agent, definition, &self.settings.0) else {
             return Vec::new();
         };
-        let unresolved = payload(definition, called.schema, values).unresolved;
+        let unresolved = unresolved(definition, called.schema, values);
         let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
         let fields = self.capabilities.listener(agent).and_then(Described::extension::<AgentFacts>);
