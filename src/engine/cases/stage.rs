@@ -135,7 +135,6 @@ pub(super) struct Stage {
     pub(super) limits: Limits,
     core: Arc<str>,
     free: Free,
-    pushes: u64,
     /// The observer of each push. A push has its own, as if it came over a connection of its own,
     /// unless it names a push that came over the same connection.
     connections: Vec<Arc<dyn PushObserver>>,
@@ -158,7 +157,6 @@ impl Stage {
             limits: Limits::default(),
             core: CORE_NAME.into(),
             free: Free::default(),
-            pushes: 0,
             connections: Vec::new(),
             now_us: BEGIN_US,
             tree: None,
@@ -196,13 +194,13 @@ impl Stage {
         let rank = if how.operator { Flags::FROM_OPERATOR } else { Flags::NONE };
         let to = how.to.as_deref().map(Arc::from);
         let message = routes.addressed(checked, to, asks.with(rank))?;
-        self.pushes += 1;
+        let observer = self.connection(how.beside);
         let by = Pusher {
             identity: (*how.by).into(),
             operator: how.operator,
             may_know_why: how.operator,
-            observer: self.connection(how.beside),
-            number: self.pushes,
+            observer,
+            number: self.connections.len() as u64,
             is_alone: None,
         };
         let push = Push::new(by, message);
