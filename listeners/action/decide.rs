@@ -6,7 +6,7 @@ use pumphouse::schema::json;
 use pumphouse::xml::writable;
 use serde_json::Value;
 
-use super::super::condition::{Condition, Reference, as_number};
+use super::super::condition::{Condition, Reference};
 use super::call::lookup;
 use super::graph::{self, ActionDefinition, LIST_FAILED, Seen, SeenNames};
 use super::undo;
@@ -157,7 +157,7 @@ impl Decider<'_> {
         if let Some((_, var, value)) = item
             && name == var
         {
-            return walk(value).map(as_number);
+            return walk(value);
         }
         if name == METADATA {
             let when = self.definition.action.when.as_ref()?;
@@ -171,7 +171,7 @@ impl Decider<'_> {
             _ => None,
         };
         let found = match lookup(self.all, own.as_ref().unwrap_or(&seen.value), self.rules) {
-            Lookup::Value(known) => walk(known.root(path.first().map(|it| &**it))).map(as_number),
+            Lookup::Value(known) => walk(known.root(path.first().map(|it| &**it))),
             _ => None,
         };
         // `action_status` is always the status of the action. `status` has this meaning only if the

@@ -74,8 +74,17 @@ impl Operator {
         }
     }
 
-    fn holds(self, left: &Value, right: &Value) -> bool {
-        let is_order = |wanted: fn(Ordering) -> bool| order(left, right).is_some_and(wanted);
+    /// Whether the comparison holds. `is_written` says whether the condition itself has the text of
+    /// a side.
+    fn holds(self, left: &Value, right: &Value, is_written: bool) -> bool {
+        let is_order = |wanted: fn(Ordering) -> bool| {
+            let numbers = Number::of(left).zip(Number::of(right)).filter(|_| !is_written);
+            let found = match numbers {
+                Some((left, right)) => left.order(right),
+                None => order(left, right),
+            };
+            found.is_some_and(wanted)
+        };
         match self {
             Operator::Equal => is_equal(left, right),
             Operator::Unequal => !is_equal(left, right),
@@ -105,9 +114,16 @@ impl Expression {
             Expression::All(parts) => Value::Bool(parts.iter().all(is_true)),
             Expression::Any(parts) => Value::Bool(parts.iter().any(is_true)),
             Expression::Compare(it) => {
-                Value::Bool(it.operator.holds(&it.left.value(seen), &it.right.value(seen)))
+                let is_written = it.left.is_written_text() || it.right.is_written_text();
+                let (left, right) = (it.left.value(seen), it.right.value(seen));
+                Value::Bool(it.operator.holds(&left, &right, is_written))
             }
         }
+    }
+
+    /// Whether the expression is a text in quotes.
+    fn is_written_text(&self) -> bool {
+        matches!(self, Expression::Literal(Value::String(_)))
     }
 
     pub(super) fn references<'a>(&'a self, found: &mut Vec<&'a Reference>) {
@@ -160,10 +176,12 @@ impl Reference {
     }
 }
 
-/// Whether two values are equal. Numbers are compared by value, so 1 and 1.0 are equal.
+/// Whether two values are equal. Numbers are compared by value, so 1 and 1.0 are equal. A text that
+/// reads as a number is equal to this number. Two texts are equal only if they are the same.
 fn is_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Number(_), Value::Number(_)) => order(left, right) == Some(Ordering::Equal),
+        (Value::Number(_), Value::Number(_) | Value::String(_))
+        | (Value::String(_), Value::Number(_)) => order(left, right) == Some(Ordering::Equal),
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(a, b)| is_equal(a, b))
         }
@@ -177,20 +195,47 @@ fn is_equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The order of two numbers or of two texts. None for anything else.
+/// The order of two texts, or of two values of which at least one is a number and the other reads
+/// as a number. None for anything else.
 fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => {
-            let whole = |it: &serde_json::Number| {
-                it.as_i64().map(i128::from).or_else(|| it.as_u64().map(i128::from))
-            };
-            match (whole(left), whole(right)) {
-                (Some(left), Some(right)) => Some(left.cmp(&right)),
-                _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
-            }
-        }
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
-        _ => None,
+        _ => Number::of(left)?.order(Number::of(right)?),
+    }
+}
+
+/// A number, exact if it is whole.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Float(f64),
+}
+
+impl Number {
+    /// The number of a value. A text counts if it reads as a number of JSON, since many tools
+    /// answer a number as a text.
+    fn of(value: &Value) -> Option<Number> {
+        let (text, number) = match value {
+            Value::Number(number) => (number.to_string(), number.clone()),
+            Value::String(text) => (text.trim().to_owned(), text.trim().parse().ok()?),
+            _ => return None,
+        };
+        Some(text.parse().map_or(Number::Float(number.as_f64()?), Number::Whole))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "the other number is no more precise")]
+    fn as_float(self) -> f64 {
+        match self {
+            Number::Whole(it) => it as f64,
+            Number::Float(it) => it,
+        }
+    }
+
+    fn order(self, other: Number) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Whole(one), Number::Whole(two)) => Some(one.cmp(&two)),
+            (one, two) => one.as_float().partial_cmp(&two.as_float()),
+        }
     }
 }
 

@@ -72,14 +72,6 @@ impl Verdict {
     }
 }
 
-/// Converts a result to the value that conditions see. A text that holds a number becomes this
-/// number, since many tools answer a number as a text.
-#[must_use]
-pub fn as_number(result: Value) -> Value {
-    let read = result.as_str().and_then(|it| it.trim().parse::<serde_json::Number>().ok());
-    read.map_or(result, Value::Number)
-}
-
 /// The reason why a condition can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -104,6 +104,42 @@ fn a_comparison_holds_by_its_values() {
 }
 
 #[test]
+fn texts_compare_as_texts_and_beside_a_number_as_numbers() {
+    let values = json!({"a": "1.10", "b": "1.9", "c": " 42 ", "n": 42, "list": ["41", 42],
+        "large": "340282366920938463463374607431768211455", "id": "9007199254740993"});
+    let holds = |text: &str| holds(&Condition::parse(text).unwrap(), &values);
+    for text in [
+        "a == '1.10'",
+        "a != '1.1'",
+        "a in ['1.9', '1.10']",
+        "a not in ['1.1']",
+        "a == 1.1 and 1.1 == a",
+        "a in [1.1]",
+        "a < '1.9'",
+        "a < b",
+        "n > c or n == c",
+        "c >= 42 and c != '42'",
+        "'41' in list and 41 in list and '42' in list",
+        "list == [41, '42']",
+        "id != 9007199254740992",
+        "id > 9007199254740992",
+        "id == 9007199254740993",
+    ] {
+        assert!(holds(text), "{text}");
+    }
+    for text in ["a == '1.1'", "a == a and a > '1.9'", "a > 'x'", "'x' > 3", "a == true"] {
+        assert!(!holds(text), "{text}");
+    }
+    // Neither side is written in the condition, so numbers have their own order.
+    let order = |one: &str, two: &str| {
+        let condition = Condition::parse("a < b").unwrap();
+        self::holds(&condition, &json!({"a": one, "b": two}))
+    };
+    assert!(order("9", "10") && !order("10", "9") && order("10a", "9a"));
+    assert!(order("18446744073709551616", "18446744073709551617"));
+}
+
+#[test]
 fn a_number_in_a_path_may_name_a_field() {
     let values = json!({"steps": {"fetch": {"2024": {"sum": 3}}, "list": [1, 2]}});
     let fetch = Type::record([("2024", Type::Map)]);

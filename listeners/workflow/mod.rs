@@ -63,7 +63,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, WrongDefinition};
-use self::plan::{Plan, STEPS, action_id};
+use self::plan::{Plan, action_id};
 use self::rerun::{PastRun, Started};
 use self::run::{Failing, Next};
 use self::runs::OpenRun;
@@ -76,7 +76,7 @@ use self::words::{
 use super::action::Actions;
 use super::action::call::json_payload;
 use super::agent_context::{self, AgentContext};
-use super::condition::{Reference, as_number};
+use super::condition::Reference;
 use super::metadata::Fields;
 use super::metadata::words::Metadata;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
@@ -459,8 +459,7 @@ impl Handling {
         let of_condition = |reference: &Reference| {
             let path: Vec<Cow<'_, str>> = reference.path().collect();
             let path: Vec<&str> = path.iter().map(|it| &**it).collect();
-            let value = values.find(reference.name(), &path)?;
-            Some(if reference.name() == STEPS { as_number(value) } else { value })
+            values.find(reference.name(), &path)
         };
         for next in open.facts.next(&open.plan, &of_condition) {
             match next {

@@ -124,6 +124,25 @@ fn a_condition_in_a_loop_is_decided_for_each_item() {
 }
 
 #[test]
+fn a_text_in_a_condition_is_compared_as_a_text() {
+    let each = |test: &str| {
+        let block = format!("<if test=\"{test}\">\n{}\n</if>", sum("s", "7"));
+        let list = r#"["1.10", "1.1", "42"]"#;
+        let each = format!("<foreach var=\"n\" in='{list}'>\n{block}\n</foreach>");
+        format!("{each}\n<response>$s</response>")
+    };
+    for (test, expected) in [
+        ("n == '1.10'", r#"["7",null,null]"#),
+        ("n != '1.1'", r#"["7",null,"7"]"#),
+        ("n in ['41', '42']", r#"[null,null,"7"]"#),
+        ("n == 1.1", r#"["7","7",null]"#),
+        ("n in [41, 42]", r#"[null,null,"7"]"#),
+    ] {
+        plays(ON, &[&each(test)], &[expected]);
+    }
+}
+
+#[test]
 fn the_error_of_a_loop_says_which_item_failed_and_why() {
     let each = format!("<foreach var=\"n\" in=\"[1, 0, 2]\">{}</foreach>", sum("s", "6/$n"));
     let shown = plays(ON, &[&each, "<response>Seen.</response>"], &["Seen."]);

@@ -77,6 +77,28 @@ fn a_result_that_is_a_number_as_a_text_counts_as_a_number_in_conditions() {
 }
 
 #[test]
+fn a_result_that_is_a_text_is_compared_as_a_text() {
+    let check = |value: &str, condition: &str, expected: bool| {
+        let scene = Scene::new();
+        let said = format!("{{name: said, target: echo, parameters: {{text: \"{value}\"}}}}");
+        let held = format!(
+            "{{name: held, type: decision, condition: '{condition}', then: [{{\
+                            name: yes, target: echo, parameters: {{text: held}}}}]}}"
+        );
+        let steps = format!("steps: [{said}, {held}]\noutputs: {{held: \"${{steps.yes}}\"}}\n");
+        scene.write("report.yml", format!("kind: Workflow\nname: report\n{steps}"));
+        scene.write("organism.yaml", "include: [report.yml]\nlisteners: [{use: echo}]\n");
+        let server = scene.serve(&[]);
+        let held = run(&scene, &server, "{}", 0)["outputs"]["held"] == "held";
+        assert_eq!(held, expected, "{value}: {condition}");
+    };
+    check("1.10", "steps.said == \"1.10\"", true);
+    check("1.10", "steps.said == \"1.1\"", false);
+    check("042", "steps.said in [\"41\", \"042\"] and steps.said != \"42\"", true);
+    check("1.10", "steps.said == 1.1 and steps.said > 1", true);
+}
+
+#[test]
 fn the_input_may_be_elements_whose_contents_are_texts() {
     let (scene, server) = served();
     let ns = "https://xml-pipeline.org/ns/workflow/report/v1";
