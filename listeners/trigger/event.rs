@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::condition::{Condition, Reference, Type, Verdict, WrongCondition};
 use super::super::workflow::Workflow;
-use super::super::workflow::definition::{Missed, Times, TriggerDefinition, TriggerKind};
+use super::super::workflow::definition::{Missed, Overlap, Times, TriggerDefinition, TriggerKind};
 use super::WrongTrigger;
 use super::words::{TRIGGER_NS, TriggerDecision};
 
@@ -28,6 +28,7 @@ pub struct EventRule {
     pub(super) event: Option<String>,
     times: Option<Times>,
     missed: Missed,
+    overlap: Overlap,
     thread: Option<ThreadId>,
 }
 
@@ -58,6 +59,7 @@ impl EventRule {
             event: trigger.event.clone(),
             times: trigger.times().ok().flatten(),
             missed: trigger.missed(),
+            overlap: trigger.overlap(),
             thread: trigger.thread.as_deref().map(ThreadId::new),
         })
     }
@@ -78,6 +80,12 @@ impl EventRule {
     #[must_use]
     pub fn missed(&self) -> Missed {
         self.missed
+    }
+
+    /// The treatment of a schedule's times that come while its last run is at work.
+    #[must_use]
+    pub fn overlap(&self) -> Overlap {
+        self.overlap
     }
 
     /// The thread below which a schedule begins the runs. None if each run has a session of its

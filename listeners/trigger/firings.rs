@@ -101,6 +101,16 @@ impl Firings {
         all.filter(|it| it.agent.as_deref() == Some(agent)).map(|it| &*it.rule).collect()
     }
 
+    /// A run of a trigger that watches no agent, if one is at work or about to begin. The thread is
+    /// None until the run has one.
+    #[must_use]
+    pub fn run_of_event(&self, rule: &str) -> Option<Option<ThreadId>> {
+        let is_own = |it: &&Firing| it.rule == rule && it.agent.is_none();
+        let open = self.runs.iter().find(|(_, it)| is_own(it));
+        let open = open.map(|(thread, _)| Some(ThreadId::new(thread)));
+        open.or_else(|| self.fired.iter().find(is_own).map(|_| None))
+    }
+
     /// Withdraws the runs of a trigger that have no thread yet. Returns their number.
     pub(super) fn take_back(&mut self, agent: &str, rule: &str) -> usize {
         let before = self.fired.len();

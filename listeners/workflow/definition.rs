@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::super::condition::Condition;
 pub use super::mistake::WrongDefinition;
 pub use super::seconds::Seconds;
-pub use super::trigger_definition::{Fire, Missed, Times, TriggerDefinition, TriggerKind};
+pub use super::trigger_definition::{Fire, Missed, Overlap, Times, TriggerDefinition, TriggerKind};
 
 /// The definition of a workflow.
 #[derive(Clone, Debug, Deserialize)]

@@ -67,6 +67,8 @@ pub struct TriggerDefinition {
     time_zone: Option<String>,
     /// The treatment of times that pass while the pump is down.
     missed: Option<Missed>,
+    /// The treatment of a schedule's times that come while its last run is at work.
+    overlap: Option<Overlap>,
     /// The thread below which a schedule begins the runs. Without it, each run has a session of its
     /// own.
     pub thread: Option<String>,
@@ -118,6 +120,20 @@ pub enum Missed {
     Once,
     /// Missed times begin no runs.
     Skip,
+}
+
+/// The treatment of a schedule's times that come while its last run is at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+// The enum is exhaustive, since code that follows a clock must know each variant.
+pub enum Overlap {
+    /// Such a time begins no run.
+    #[default]
+    Skip,
+    /// The time begins its run when the runs before it have ended.
+    Queue,
+    /// The run at work is cancelled, and the time begins its run.
+    Cancel,
 }
 
 /// The times at which a trigger fires.
@@ -173,7 +189,9 @@ impl TriggerKind {
             TriggerKind::PayloadMatch => &["payload", "from", "conditions", "match_all"],
             TriggerKind::ThreadState | TriggerKind::Fault => &["conditions", "match_all"],
             TriggerKind::Event => &["event", "conditions", "match_all"],
-            TriggerKind::Schedule => &["at", "every", "cron", "time_zone", "missed", "thread"],
+            TriggerKind::Schedule => {
+                &["at", "every", "cron", "time_zone", "missed", "overlap", "thread"]
+            }
         }
     }
 
@@ -235,6 +253,12 @@ impl TriggerDefinition {
     #[must_use]
     pub fn missed(&self) -> Missed {
         self.missed.unwrap_or_default()
+    }
+
+    /// The treatment of times that come while the last run is at work.
+    #[must_use]
+    pub fn overlap(&self) -> Overlap {
+        self.overlap.unwrap_or_default()
     }
 
     /// The condition, if there is one.
@@ -346,6 +370,10 @@ impl TriggerDefinition {
                         the interval since 1970, UTC. Leave `time_zone` out, or write a `cron`";
             found.push(("time_zone", text));
         }
+        if self.overlap.is_some() && self.at.is_some() {
+            let text = "`overlap` means nothing beside `at`, which comes once. Leave `overlap` out";
+            found.push(("overlap", text));
+        }
         found
     }
 
@@ -378,6 +406,7 @@ impl TriggerDefinition {
             ("cron", self.cron.is_some()),
             ("time_zone", self.time_zone.is_some()),
             ("missed", self.missed.is_some()),
+            ("overlap", self.overlap.is_some()),
             ("thread", self.thread.is_some()),
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()

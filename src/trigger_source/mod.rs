@@ -8,6 +8,7 @@
 //! the push. Only the message in the log begins a run.
 
 mod entries;
+mod last_run;
 mod times;
 
 use std::fmt;

@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::last_run::{LastRun, Progress};
 use super::push;
 use crate::clock;
-use crate::engine::{Port as _, Pump, Tokio};
+use crate::engine::{LiveQueue, Port as _, Pump, Tokio};
 use crate::follower::kept_file;
+use crate::id::{EntryId, ThreadId};
+use crate::listeners::thread::CancelThread;
 use crate::listeners::trigger::EventRule;
 use crate::listeners::trigger::words::TriggerDue;
-use crate::listeners::workflow::definition::Missed;
-use crate::wire::{Fault, Json, Timestamp};
+use crate::listeners::workflow::definition::{Missed, Overlap};
+use crate::wire::{Code, Fault, Json, Timestamp};
 
 /// How far before the present time the newest missed time of a trigger is searched for, in
 /// microseconds. Applies if more than `MISSED_MAX` times were missed.
@@ -23,8 +26,17 @@ const RECENT_US: u64 = 60_000_000;
 const WAIT_MAX_US: u64 = 30_000_000;
 /// The wait after a push that was refused, in microseconds.
 const REFUSED_US: u64 = 1_000_000;
+/// The wait after the log has grown while a time waits for a run to end, in microseconds. A busy log
+/// grows often.
+const GROWN_US: u64 = 20_000;
+/// The listener that cancels threads.
+const THREADS: &str = "thread";
 /// The largest number of missed times of a trigger that are counted.
 const MISSED_MAX: u64 = 10_000;
+
+/// The largest number of times of a schedule with `overlap: queue` that wait for the runs before
+/// them. A schedule whose runs take longer than its interval gets no further behind than this.
+const SCHEDULE_QUEUE_MAX: usize = 100;
 
 /// The content of the file of reported times.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -41,8 +53,18 @@ struct StoredTime {
     /// The trigger's schedule, as text. If the definition has another schedule, this stored time
     /// doesn't count.
     times: String,
-    /// Times up to this one have been reported or skipped. In microseconds since the epoch.
+    /// Times up to this one have been reported, skipped or put to wait. In microseconds since the
+    /// epoch.
     until: u64,
+    /// The times that wait until the run before them has ended.
+    #[serde(default)]
+    waiting: Vec<Due>,
+    /// The number of times that were skipped since the last run began, because it was at work.
+    #[serde(default)]
+    skipped: u64,
+    /// The message that began the last run, until the run has ended.
+    #[serde(default)]
+    last: Option<String>,
 }
 
 /// The triggers with a schedule, and how far the times of each have been reported.
@@ -50,10 +72,14 @@ pub(super) struct Timetable {
     rules: Vec<EventRule>,
     file: Option<PathBuf>,
     stored: StoredTimes,
+    /// Maps a trigger's name to its last run, until the run has ended.
+    runs: BTreeMap<String, LastRun>,
+    /// Whether `stored` is to be written into the file.
+    has_changed: bool,
 }
 
 /// The times of a trigger that have come and aren't reported yet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Due {
     /// The newest of these times.
     at: u64,
@@ -98,17 +124,24 @@ impl Timetable {
             let times = format!("{:?}", rule.times());
             let is_known = |it: &&StoredTime| it.times == times && rule.missed() == Missed::Once;
             let known = there.triggers.get(rule.name()).filter(is_known).cloned();
-            (rule.name().to_owned(), known.unwrap_or(StoredTime { times, until: now }))
+            let begins = StoredTime { times, until: now, waiting: vec![], skipped: 0, last: None };
+            // A run may be at work that began before the times were changed, or are skipped.
+            let last = there.triggers.get(rule.name()).and_then(|it| it.last.clone());
+            (rule.name().to_owned(), StoredTime { last, ..known.unwrap_or(begins) })
         });
         let stored = StoredTimes { log, triggers: each.collect() };
-        let timetable = Timetable { rules, file, stored };
+        let run = |(name, it): (&String, &StoredTime)| {
+            Some((name.clone(), LastRun::new(it.last.as_ref()?.parse().ok()?)))
+        };
+        let runs = stored.triggers.iter().filter_map(run).collect();
+        let timetable = Timetable { rules, file, stored, runs, has_changed: false };
         timetable.keep();
         Ok(timetable)
     }
 
     /// Reports each time when it comes. Never ends by itself.
     pub(super) async fn run(&mut self, pump: &Pump) {
-        let port = Tokio::current();
+        let (port, grown) = (Tokio::current(), pump.live_queue(false));
         loop {
             let wait_us = match self.report(pump).await {
                 Ok(()) => self.wait_us(port.wall_us()),
@@ -117,8 +150,21 @@ impl Timetable {
                     REFUSED_US
                 }
             };
-            port.sleep_until(port.now_us().saturating_add(wait_us)).await;
+            let until = port.now_us().saturating_add(wait_us);
+            tokio::select! {
+                () = port.sleep_until(until) => {}
+                () = self.grown(&port, &grown) => {}
+            }
         }
+    }
+
+    /// Waits until the log has grown. Waits for ever if no time waits for the end of a run.
+    async fn grown(&self, port: &Tokio, grown: &LiveQueue) {
+        if self.stored.triggers.values().all(|it| it.waiting.is_empty()) {
+            return std::future::pending().await;
+        }
+        grown.grown().await;
+        port.sleep_until(port.now_us().saturating_add(GROWN_US)).await;
     }
 
     /// Returns how long to wait for the next time of any trigger, in microseconds, at most
@@ -133,34 +179,118 @@ impl Timetable {
 
     /// Reports the times that have come.
     async fn report(&mut self, pump: &Pump) -> Result<(), Fault> {
-        let (now, mut has_changed) = (Tokio::current().wall_us(), false);
-        for rule in &self.rules {
-            let Some(stored) = self.stored.triggers.get_mut(rule.name()) else { continue };
-            if let Some(Due { at, missed }) = due(rule, stored.until, now) {
-                let message = TriggerDue {
-                    rule: rule.name().to_owned(),
-                    of: None,
-                    from: None,
-                    depth: 1,
-                    first: None,
-                    within: None,
-                    value: Json(value(at, missed)),
-                };
-                let id = format!("{}/{at}", rule.name());
-                push(pump, rule.thread(), &message, &id).await?;
-                (stored.until, has_changed) = (at, true);
+        let now = Tokio::current().wall_us();
+        let mut reported = Ok(());
+        for rule in self.rules.clone() {
+            reported = self.report_times(&rule, now, pump).await;
+            if reported.is_err() {
+                break;
             }
+        }
+        if std::mem::take(&mut self.has_changed) {
+            self.keep();
+        }
+        reported
+    }
+
+    /// Reports the times of a trigger that have come, as far as its last run lets them.
+    async fn report_times(&mut self, rule: &EventRule, now: u64, pump: &Pump) -> Result<(), Fault> {
+        let Some(stored) = self.stored.triggers.get(rule.name()) else { return Ok(()) };
+        let due = due(rule, stored.until, now);
+        if due.is_none() && stored.waiting.is_empty() {
+            return Ok(());
+        }
+        let progress = self.progress(rule, pump).await?;
+        let Some(stored) = self.stored.triggers.get_mut(rule.name()) else { return Ok(()) };
+        if let Some(due) = due {
+            self.has_changed = true;
+            stored.until = due.at;
             // If the newest reported time isn't the last one before `now`, the times between are
             // skipped.
             let next = rule.times().and_then(|it| it.after(stored.until));
             if next.is_some_and(|it| it <= now) {
-                (stored.until, has_changed) = (now, true);
+                stored.until = now;
+            }
+            if stored.admit(due, rule.overlap(), &progress) {
+                self.tell_of_skipped(rule);
             }
         }
-        if has_changed {
-            self.keep();
+        let Some(stored) = self.stored.triggers.get(rule.name()) else { return Ok(()) };
+        let Some(first) = stored.waiting.first().copied() else { return Ok(()) };
+        match progress {
+            Progress::Over => self.begin(rule, first, pump).await,
+            Progress::AtWork(run) if rule.overlap() == Overlap::Cancel => {
+                self.cancel(rule, first, &run, pump).await
+            }
+            Progress::AtWork(_) | Progress::Begins => Ok(()),
         }
+    }
+
+    /// Returns how far the last run of a trigger is.
+    async fn progress(&mut self, rule: &EventRule, pump: &Pump) -> Result<Progress, Fault> {
+        let Some(run) = self.runs.get_mut(rule.name()) else { return Ok(Progress::Over) };
+        let progress = run.progress(&**pump.log(), rule.name()).await;
+        let progress = progress.map_err(|it| Fault::new(Code::Broken, it.to_string()))?;
+        if progress == Progress::Over {
+            self.runs.remove(rule.name());
+            if let Some(stored) = self.stored.triggers.get_mut(rule.name()) {
+                stored.last = None;
+                self.has_changed = true;
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Tells once for each run that a time was skipped because of it.
+    fn tell_of_skipped(&mut self, rule: &EventRule) {
+        let Some(run) = self.runs.get_mut(rule.name()) else { return };
+        if !std::mem::replace(&mut run.is_told, true) {
+            let (rule, run) = (rule.name(), run.due());
+            tracing::warn!(rule, %run, "a time of a schedule is skipped: its last run is at work");
+        }
+    }
+
+    /// Begins the run of a time that waits.
+    async fn begin(&mut self, rule: &EventRule, first: Due, pump: &Pump) -> Result<(), Fault> {
+        let Some(stored) = self.stored.triggers.get_mut(rule.name()) else { return Ok(()) };
+        let message = TriggerDue {
+            rule: rule.name().to_owned(),
+            of: None,
+            from: None,
+            depth: 1,
+            first: None,
+            within: None,
+            value: Json(value(first, stored.skipped)),
+        };
+        let id = format!("{}/{}", rule.name(), first.at);
+        let told: EntryId = push(pump, rule.thread(), &message, &id).await?;
+        stored.waiting.remove(0);
+        (stored.skipped, stored.last) = (0, Some(told.to_string()));
+        self.has_changed = true;
+        self.runs.insert(rule.name().to_owned(), LastRun::new(told));
         Ok(())
+    }
+
+    /// Cancels the last run of a trigger for the sake of a time that waits.
+    async fn cancel(
+        &self,
+        rule: &EventRule,
+        first: Due,
+        run: &ThreadId,
+        pump: &Pump,
+    ) -> Result<(), Fault> {
+        let reason = format!("the next time of the schedule {} has come", rule.name());
+        let (thread, id) = (run.to_string(), format!("{}/{}/cancel", rule.name(), first.at));
+        let cancel = CancelThread { thread: Some(thread), reason: Some(reason) };
+        let pump = pump.in_thread(&run.tree()).to(THREADS);
+        match pump.tell_as_core(&cancel, &id).await {
+            Err(fault) if super::is_of_pump(&fault) => Err(fault),
+            Err(fault) => {
+                tracing::debug!(%run, %fault, "the run of a schedule isn't cancelled");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
     /// Writes the reported times into their file, if there is one.
@@ -177,10 +307,32 @@ impl Timetable {
     }
 }
 
+impl StoredTime {
+    /// Puts a time that has come in the list of those that wait, or skips it. A time that needn't
+    /// wait is in the list for a moment. Returns whether a time was skipped.
+    fn admit(&mut self, due: Due, overlap: Overlap, progress: &Progress) -> bool {
+        let before = self.skipped;
+        let is_full = match overlap {
+            Overlap::Skip => *progress != Progress::Over || !self.waiting.is_empty(),
+            Overlap::Queue => self.waiting.len() >= SCHEDULE_QUEUE_MAX,
+            Overlap::Cancel => {
+                self.skipped += self.waiting.drain(..).map(|it| it.missed + 1).sum::<u64>();
+                false
+            }
+        };
+        if is_full {
+            self.skipped += due.missed + 1;
+        } else {
+            self.waiting.push(due);
+        }
+        self.skipped > before
+    }
+}
+
 /// Returns the value that conditions and the run refer to as `schedule`.
-fn value(at: u64, missed: u64) -> Value {
-    let at = i64::try_from(at).ok().and_then(|it| Timestamp::from_microsecond(it).ok());
-    json!({"due": at.map(|it| it.to_string()), "missed": missed})
+fn value(due: Due, skipped: u64) -> Value {
+    let at = i64::try_from(due.at).ok().and_then(|it| Timestamp::from_microsecond(it).ok());
+    json!({"due": at.map(|it| it.to_string()), "missed": due.missed, "skipped": skipped})
 }
 
 /// Checks that the file of reported times can be read, if there is one. The error says what to do.

@@ -74,6 +74,106 @@ fn a_schedule_begins_its_runs_below_its_thread() {
     scene.run(&["show", &format!("{session}.often")]).code(0).says(&["<workflow-result"]);
 }
 
+/// A schedule of each second whose first runs are at work until there is a file `go`.
+fn slow(overlap: &str) -> Scene {
+    let scene = Scene::new();
+    let wait = "[sh, -c, 'until test -e go; do sleep 0.05; done']";
+    let steps = "[{name: wait, target: wait}]";
+    let trigger = format!("{{every: 1s{overlap}}}");
+    let workflow = format!("kind: Workflow\nname: often\ntrigger: {trigger}\nsteps: {steps}\n");
+    scene.write("often.yml", workflow);
+    let settings = format!("{{run: {wait}, takes: {{type: object}}}}");
+    let wait = format!("{{use: command, name: wait, settings: {settings}}}");
+    scene.write("organism.yaml", format!("include: [often.yml]\nlisteners: [{wait}]\n"));
+    scene
+}
+
+/// The messages of a schedule, as JSON.
+fn schedules(scene: &Scene) -> Vec<serde_json::Value> {
+    let all = entries(scene).objects();
+    let due = all.iter().filter(|it| it["name"] == "trigger-due");
+    let value = |it: &str| {
+        let text = it.split_once('>')?.1.rsplit_once("</")?.0;
+        serde_json::from_str(text).ok()
+    };
+    due.filter_map(|it| value(it["payload"].as_str()?)).collect()
+}
+
+#[test]
+fn a_time_that_comes_while_the_last_run_is_at_work_is_skipped_and_counted() {
+    for overlap in ["", ", overlap: skip"] {
+        let scene = slow(overlap);
+        let server = scene.serve(&[]);
+        has_at_least(&scene, "often", 1);
+        pause(3_500);
+        assert_eq!(runs(&scene, "often"), 1);
+        scene.write("go", "");
+        has_at_least(&scene, "often", 2);
+        let schedules = schedules(&scene);
+        assert_eq!(schedules[0]["skipped"], 0, "{schedules:?}");
+        assert!(schedules[1]["skipped"].as_u64().unwrap() >= 2, "{schedules:?}");
+        drop(server);
+    }
+}
+
+/// A schedule of each second whose runs wait this long for a second attempt of their step.
+fn waiting(overlap: &str, delay: &str) -> Scene {
+    let scene = Scene::new();
+    let policy = format!("{{max_attempts: 2, backoff: none, initial_delay: {delay}}}");
+    let step = "name: a, target: calculate, parameters: {expression: 1 / 0}";
+    let trigger = format!("{{every: 1s, overlap: {overlap}}}");
+    let steps = format!("[{{{step}, retry_policy: {policy}}}]");
+    let workflow = format!("kind: Workflow\nname: often\ntrigger: {trigger}\nsteps: {steps}\n");
+    scene.write("often.yml", workflow);
+    scene.write("organism.yaml", "include: [often.yml]\nlisteners: [{use: calculate}]\n");
+    scene
+}
+
+#[test]
+fn a_run_that_is_at_work_since_before_a_crash_counts() {
+    let scene = waiting("skip", "60s");
+    let server = scene.serve(&[]);
+    has_at_least(&scene, "often", 1);
+    server.signal("-KILL");
+    drop(server);
+    let server = scene.serve(&[]);
+    pause(2_500);
+    assert_eq!(runs(&scene, "often"), 1);
+    drop(server);
+}
+
+#[test]
+fn a_time_that_waits_begins_its_run_when_the_run_before_it_has_ended() {
+    let scene = waiting("queue", "2s");
+    let server = scene.serve(&[]);
+    has_at_least(&scene, "often", 1);
+    pause(1_500);
+    assert_eq!(runs(&scene, "often"), 1);
+    // The times that wait outlive a crash.
+    server.signal("-KILL");
+    drop(server);
+    let server = scene.serve(&[]);
+    has_at_least(&scene, "often", 3);
+    let schedules = schedules(&scene);
+    assert!(schedules.iter().all(|it| it["skipped"] == 0), "{schedules:?}");
+    let times = times(&scene);
+    assert_eq!(times[1] - times[0], 1, "{times:?}");
+    drop(server);
+}
+
+#[test]
+fn a_run_that_is_at_work_is_cancelled_for_the_next_one() {
+    let scene = slow(", overlap: cancel");
+    let server = scene.serve(&[]);
+    has_at_least(&scene, "often", 3);
+    let shown = scene.run(&["workflows", "--json"]).code(0).objects();
+    let states: Vec<_> = shown.iter().map(|it| it["state"].as_str().unwrap()).collect();
+    assert_eq!(&states[1..3], ["cancelled", "cancelled"], "{states:?}");
+    entries(&scene).says(&["the next time of the schedule often has come"]);
+    scene.write("go", "");
+    drop(server);
+}
+
 #[test]
 fn only_operators_read_the_sessions_of_a_schedule() {
     let scene = scene(&[("often", "{every: 1s}")]);
