@@ -9,6 +9,7 @@ pub mod timer;
 pub mod todo;
 pub mod words;
 mod caller;
+mod escape_tags;
 pub mod agent_context;
 pub mod feed_contents;
 pub mod feed_values;

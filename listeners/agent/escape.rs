@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 
 use pumphouse::xml::is_character;
 
+use super::super::escape_tags::escape_tags;
+
 const MARK: char = '\u{241B}';
 
 /// Whether the text has only ASCII characters that XML allows. Most texts do. This test of bytes
@@ -59,28 +61,9 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes a text so that it can neither end the result around it nor be taken for a result. The
-/// `<` of the tags `action-result` and `thread-result` becomes `&lt;`. This holds for opening and
-/// closing tags, in upper and lower case, with and without white space. The rest stays unchanged,
-/// so models see code and logs as they are, and an edit by exact text finds its place.
+/// Escapes a text so that it can neither end the result around it nor be taken for a result.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
-    let is_tag = |rest: &str| {
-        let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());
-        RESULTS
-            .iter()
-            .any(|tag| rest.get(..tag.len()).is_some_and(|it| it.eq_ignore_ascii_case(tag)))
-    };
-    let mut places = text.match_indices('<').filter(|(at, _)| is_tag(&text[at + 1..])).peekable();
-    if places.peek().is_none() {
-        return Cow::Borrowed(text);
-    }
-    let (mut out, mut from) = (String::with_capacity(text.len() + 16), 0);
-    for (at, _) in places {
-        out += &text[from..at];
-        out += "&lt;";
-        from = at + 1;
-    }
-    Cow::Owned(out + &text[from..])
+    escape_tags(text, &RESULTS)
 }
 
 /// The elements that hold results.
