@@ -43,6 +43,16 @@ impl Settings {
 }
 
 impl InternalActions {
+    /// Why the agent may not take the internal action with this name. None if it may.
+    #[must_use]
+    pub fn refusal(&self, name: &str) -> Option<String> {
+        match () {
+            () if self.allows(name) => None,
+            () if !self.enabled => Some("your internal actions are switched off".to_owned()),
+            () => Some(format!("you may not take the internal action {}", local(name))),
+        }
+    }
+
     /// Whether the agent may take the internal action with this name. `name` is written as
     /// `clear`, `feed.clear` or `{namespace}clear`. Only the payload's local name counts, here and
     /// in the lists.
@@ -72,5 +82,16 @@ mod tests {
             assert!(names.into_iter().all(|it| !settings.allows(it)), "{blocked}");
             assert!(settings.allows("clear_all"));
         }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_switched_off() {
+        let off = InternalActions { enabled: false, ..InternalActions::default() };
+        let told = |it: &InternalActions, name| it.refusal(name).unwrap_or_default();
+        assert_eq!(told(&off, "feed.clear"), "your internal actions are switched off");
+        let blocked_actions = vec!["clear".to_owned()];
+        let some = InternalActions { blocked_actions, ..InternalActions::default() };
+        assert_eq!(told(&some, "feed.clear"), "you may not take the internal action clear");
+        assert_eq!(told(&some, "add"), "");
     }
 }

@@ -384,12 +384,11 @@ impl<'a> OngoingGeneration<'a> {
         (self.spoken.did, self.spoken.acted) = (true, true);
         match it {
             Ok(it) if self.is_last => self.refuses(it.id, LAST.to_owned(), None).await,
-            Ok(it) if !self.may(&it) => {
-                let why = Fault::undeliverable().message;
-                let text = format!("{} did not run: {why}", it.id);
-                self.refuses(it.id, text, None).await
-            }
             Ok(mut action) => {
+                if let Some(why) = self.refusal(&action) {
+                    let text = format!("{} did not run: {why}", action.id);
+                    return self.refuses(action.id, text, None).await;
+                }
                 note_metadata(&mut action, |field| self.field(field));
                 note_fields(&mut action, self.rules, |field| self.field(field));
                 self.context.hand_metadata(&mut action);
@@ -411,11 +410,11 @@ impl<'a> OngoingGeneration<'a> {
         self.said.get(name).cloned().or_else(before)
     }
 
-    /// Whether the agent may take an action. The setting `internal_actions` can forbid only actions
+    /// Why the agent may not take an action. The setting `internal_actions` can forbid only actions
     /// of the types `internal` and `context_feed`.
-    fn may(&self, it: &Action) -> bool {
+    fn refusal(&self, it: &Action) -> Option<String> {
         let is_internal = matches!(it.kind, ActionKind::Internal | ActionKind::ContextFeed);
-        !is_internal || self.context.agent().settings.internal_actions.allows(&it.name)
+        is_internal.then(|| self.context.agent().settings.internal_actions.refusal(&it.name))?
     }
 
     async fn response(

@@ -259,10 +259,15 @@ fn internal_actions_are_those_that_the_setting_allows() {
 {"name": "update_context_feed", "parameters": {"id": "e"}}</action>"#;
     let came = |rules: &str| {
         let rules = internal(rules);
+        let rules_are_on = rules.enabled;
         let replies = [FEEDS, "<response>.</response>"];
         let (world, thread) = play(saying(replies, |it| it.internal_actions = rules));
         let refused = world.all::<Notice>(&thread).into_iter().map(|it| {
-            assert!(it.text.contains("Please verify your target"), "{}", it.text);
+            let why = match rules_are_on {
+                true => "you may not take the internal action",
+                false => "your internal actions are switched off",
+            };
+            assert!(it.text.contains(why), "{}", it.text);
             it.text.split(' ').next().unwrap().to_owned()
         });
         let refused: Vec<String> = refused.collect();
