@@ -27,6 +27,7 @@ const AGENT: &str = "agent";
 const NAMES_MAX: usize = 20;
 
 /// A payload that can be called, and the listener that takes it.
+#[derive(Clone, Copy)]
 pub struct Called<'a> {
     /// The listener.
     pub listener: &'a Described,
@@ -64,11 +65,25 @@ pub(super) fn called<'a>(
     // Every agent may call the payloads of the core.
     let is_open =
         |it: &Called<'_>| is_internal || is_peer(it.listener) || it.schema.name.namespace() == CORE;
-    find(all, name, |it| may(&it.listener) && is_open(it))
+    let given = given(&definition.parameters);
+    find(all, name, &given, |it| may(&it.listener) && is_open(it))
+}
+
+/// The names of an action's parameters.
+fn given(parameters: &Parameters) -> Vec<&str> {
+    match parameters {
+        Parameters::Json(Value::Object(all)) => all.keys().map(String::as_str).collect(),
+        Parameters::Json(_) => Vec::new(),
+        Parameters::Elements(all) => {
+            let attributes = all.attributes().map(|it| it.local);
+            attributes.chain(all.elements().map(|it| it.local())).collect()
+        }
+    }
 }
 
 /// Finds the payload that a name means, among those that `may` allows. The name is a listener's
-/// name, `listener.payload`, or a payload's name. These forms are tried in this order.
+/// name, `listener.payload`, or a payload's name. These forms are tried in this order. If the name
+/// means several payloads, that one counts whose fields fit the names of the parameters, `given`.
 ///
 /// # Errors
 /// Fails if no payload that `may` allows has the name. The text doesn't reveal whether a forbidden
@@ -76,6 +91,7 @@ pub(super) fn called<'a>(
 pub fn find<'a>(
     all: &'a Capabilities,
     name: &str,
+    given: &[&str],
     may: impl Fn(&Called<'a>) -> bool,
 ) -> Result<Called<'a>, ActionError> {
     let is_listener = |it: &Described, _: &Name| it.name == name;
@@ -99,6 +115,11 @@ pub fn find<'a>(
             (None, _) => {}
             (Some(one), []) => return Ok(one),
             (Some(last), others) => {
+                let is_fit = |it: &&Called<'a>| schema::fits(it.schema, given);
+                let mut fitting = others.iter().chain([&last]).filter(is_fit);
+                if let (Some(&one), None) = (fitting.next(), fitting.next()) {
+                    return Ok(one);
+                }
                 let word =
                     |it: &Called<'_>| format!("{}.{}", it.listener.name, it.schema.name.local());
                 let choices: Vec<String> = others.iter().chain([&last]).map(word).collect();
@@ -322,7 +343,7 @@ impl ResolvedValues {
             Some(Lookup::Value(shown)) => shown.into_owned().value,
             _ => fields.clone(),
         };
-        let known = KnownValue { value, fields: Some(fields.clone()) };
+        let known = KnownValue { value, fields: Some(fields.clone()), body: None };
         self.0.insert(METADATA.to_owned(), Lookup::Value(Cow::Owned(known)));
         self
     }

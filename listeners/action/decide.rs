@@ -171,7 +171,10 @@ impl Decider<'_> {
             _ => None,
         };
         let found = match lookup(self.all, own.as_ref().unwrap_or(&seen.value), self.rules) {
-            Lookup::Value(known) => walk(known.root(path.first().map(|it| &**it))),
+            Lookup::Value(known) => {
+                let path: Vec<&str> = path.iter().map(|it| &**it).collect();
+                known.at(&path).ok().cloned()
+            }
             _ => None,
         };
         // `action_status` is always the status of the action. `status` has this meaning only if the

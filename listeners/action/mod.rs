@@ -37,7 +37,7 @@ use self::call::{ResolvedValues, called, oddity, payload, unresolved, with_peers
 use self::decide::Decider;
 use self::graph::{ActionOutcome, Output, Time};
 pub use self::settings::{InternalActions, Settings};
-use self::value::{known, sentence};
+use self::value::{known, notes, sentence};
 pub use self::words::NAME;
 use self::words::{
     Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue,
@@ -247,6 +247,12 @@ impl Handling {
             0 => Vec::new(),
             _ => self.warnings(agent, definition, &self.values(agent, definition, values)),
         };
+        // The sentence of an error has the notes already.
+        let note = match (&error, answers, answer) {
+            (None, Some(answers), _) => notes_of_items(all, answers),
+            (None, None, Some(answer)) => notes(all, answer),
+            _ => Vec::new(),
+        };
         Some(ActionResult {
             id: action.id.clone(),
             turn: action.turn,
@@ -258,6 +264,7 @@ impl Handling {
             show: action.show,
             because: because.clone(),
             answer: answer.as_ref().map(|it| it.name().to_string()),
+            note,
             warning,
             error,
             value,
@@ -293,6 +300,16 @@ impl Handling {
         });
         oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }
+}
+
+/// The notes of the answers for items, each with the number of its item, from 1.
+fn notes_of_items(all: &Capabilities, answers: &[Option<Element>]) -> Vec<String> {
+    let numbered = (1..).zip(answers);
+    let numbered = numbered.filter_map(|(number, it)| Some((number, it.as_ref()?)));
+    let each = numbered.flat_map(|(number, it): (usize, _)| {
+        notes(all, it).into_iter().map(move |it| format!("item {number}: {it}"))
+    });
+    each.collect()
 }
 
 /// Whether an output is the result of a `fire_and_forget` action.

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
-/// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`. Without
-/// such a field, a payload that consists of one scalar has this scalar as its value. The scalar is
-/// the payload's text or its only element. The value of any other payload is the whole payload. If
-/// the schema is unknown, the value is a string with the payload's XML.
+/// The value of a payload as JSON: the first field that its type marks with `#[payload(value)]` and
+/// that it has. Without such a field, a payload that consists of one scalar has this scalar as its
+/// value. The scalar is the payload's text or its only element. The value of any other payload is
+/// the whole payload. If the schema is unknown, the value is a string with the payload's XML.
 #[must_use]
 pub fn value(all: &Capabilities, payload: &Element) -> Value {
     known(all, payload, Some(RULES)).value
@@ -33,22 +33,61 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
         let is_one = schema.shape.fields().count() == 1;
         return value.filter(|_| is_one).unwrap_or(json).into();
     }
+    let Some(value) = value else { return json.into() };
+    // The value may stand for data that the payload has, too, or be data as a text. Paths lead into
+    // the data.
+    let body = schema::values(schema, &json).into_iter().nth(1).or_else(|| data(&value));
+    KnownValue { value, fields: Some(json), body }
+}
+
+/// The data that a text is, if it is a JSON object or array.
+fn data(value: &Value) -> Option<Value> {
+    let text = value.as_str()?.trim_start();
+    let is_data = text.starts_with(['{', '[']);
+    let data = is_data.then(|| schema::json::read(text).ok()).flatten();
+    data.filter(|it| it.is_object() || it.is_array())
+}
+
+/// What a prompt shows beside the value of a payload: a line such as `[next: 201]` for each field
+/// that the payload has and that its type marks with `#[payload(note)]`. A text of several lines
+/// stands below such a line.
+#[must_use]
+pub fn notes(all: &Capabilities, payload: &Element) -> Vec<String> {
+    let json = all.schema(&payload.name()).and_then(|it| with_json(it, payload));
+    let notes = json.iter().flat_map(|(schema, json)| schema::notes(schema, json));
+    notes.map(|(name, value)| note(name, &value)).collect()
+}
+
+fn note(name: &str, value: &Value) -> String {
+    match words(value).trim_end_matches('\n') {
+        text if text.contains('\n') => format!("[{name}:]\n{text}"),
+        text => format!("[{name}: {text}]"),
+    }
+}
+
+/// A value in words: the items of a list and the fields of an object stand one after another.
+fn words(value: &Value) -> String {
     match value {
-        Some(value) => KnownValue { value, fields: Some(json) },
-        None => json.into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            let each = fields.iter().map(|(name, value)| format!("{name}: {}", words(value)));
+            each.collect::<Vec<_>>().join("; ")
+        }
+        other => other.to_string(),
     }
 }
 
 /// Describes an error's payload in words. If the payload's value is a text, the words are this
-/// text. If the payload has one attribute and nothing else, the words are the attribute's value.
-/// Otherwise they list the fields in their order, as in `reason: it is closed; at: 3`. The text of
-/// an element comes before its attributes.
+/// text, and then the payload's [`notes`]. If the payload has one attribute and nothing else, the
+/// words are the attribute's value. Otherwise they list the fields in their order, as in
+/// `reason: it is closed; at: 3`. The text of an element comes before its attributes.
 #[must_use]
 pub fn sentence(all: &Capabilities, payload: &Element) -> String {
     let json = all.schema(&payload.name()).and_then(|it| with_json(it, payload));
     if let Some(Value::String(text)) = json.and_then(|(schema, json)| schema::value(schema, &json))
     {
-        return text;
+        return [vec![text], notes(all, payload)].concat().join("\n");
     }
     let mut attributes = payload.attributes();
     match (attributes.next(), attributes.next(), payload.children().next()) {
@@ -90,6 +129,7 @@ fn fields(element: View<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use pumphouse::limits::XmlLimits;
+    use pumphouse::wire::Json;
     use pumphouse::xml::{Profile, read};
     use serde_json::json;
 
@@ -108,7 +148,34 @@ mod tests {
         title: String,
         #[payload(attribute, value)]
         size: Option<u32>,
+        #[payload(attribute, note)]
+        next: Option<u32>,
+        #[payload(attribute, note)]
+        more: bool,
+        #[payload(note)]
         link: Vec<String>,
+    }
+
+    /// What a server said, as a text and as data.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    struct Said {
+        #[payload(attribute)]
+        name: String,
+        #[payload(value)]
+        text: Option<String>,
+        #[payload(value)]
+        data: Json,
+    }
+
+    /// A program failed.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    struct Failed {
+        #[payload(value)]
+        text: String,
+        #[payload(note)]
+        err: Option<String>,
     }
 
     /// One text.
@@ -144,7 +211,8 @@ mod tests {
     }
 
     fn all() -> Capabilities {
-        let handler = async |_: Want| -> Option<(Page, Text, Wrong, Either)> { None };
+        type Answers = (Page, Text, Wrong, Either, Said, Failed);
+        let handler = async |_: Want| -> Option<Answers> { None };
         let plan = pumphouse::builder().with(Listener::new("it").on(handler)).build().unwrap();
         plan.capabilities().clone()
     }
@@ -153,17 +221,57 @@ mod tests {
     fn a_value_is_the_marked_field_else_the_one_text_else_all_of_it() {
         let all = all();
         let of = |it: Element| value(&all, &it);
-        let page =
-            |size| Page { title: "T".into(), size, link: vec!["a".into()] }.encode().unwrap();
+        let page = |size| {
+            Page { title: "T".into(), size, next: Some(7), more: true, link: vec!["a".into()] }
+                .encode()
+                .unwrap()
+        };
         assert_eq!(of(page(Some(7))), json!(7));
         assert_eq!(of(page(None)), Value::Null);
         assert_eq!(of(Text(" x ".into()).encode().unwrap()), json!(" x "));
         let wrong = Wrong { at: 3, reason: "closed".into(), place: None }.encode().unwrap();
         assert_eq!(of(wrong), json!({ "at": 3, "reason": "closed" }));
-        let fields = json!({ "title": "T", "size": 7, "link": ["a"] });
+        let fields = json!({ "title": "T", "size": 7, "next": 7, "more": true, "link": ["a"] });
         assert_eq!(known(&all, &page(Some(7)), Some(RULES)).fields, Some(fields.clone()));
-        let before = KnownValue { value: fields, fields: None };
+        let before = KnownValue { value: fields, ..KnownValue::default() };
         assert_eq!(known(&all, &page(Some(7)), None), before, "0.1.0 knew no marks");
+    }
+
+    #[test]
+    fn what_a_server_said_has_the_second_word() {
+        let data = json!({ "name": "theirs", "price": 2, "body": { "name": "inner", "x": 1 } });
+        let check = |text: Option<&str>, path: &[&str], expected: Result<Value, &str>| {
+            let said =
+                Said { name: "ours".into(), text: text.map(Into::into), data: Json(data.clone()) };
+            let known = known(&all(), &said.encode().unwrap(), Some(RULES));
+            assert_eq!(known.at(path).cloned(), expected, "{path:?}");
+        };
+        for text in [None, Some("In words.")] {
+            let value = text.map_or(data.clone(), |it| json!(it));
+            check(text, &[], Ok(value));
+            check(text, &["name"], Ok(json!("ours")));
+            check(text, &["price"], Ok(json!(2)));
+            check(text, &["data", "name"], Ok(json!("theirs")));
+            check(text, &["body", "name"], Ok(json!("theirs")));
+            check(text, &["body", "x"], Ok(json!(1)));
+            check(text, &["body", "body", "name"], Ok(json!("inner")));
+            check(text, &["body"], Ok(data["body"].clone()));
+            check(text, &["prise"], Err("prise"));
+            check(text, &["body", "prise"], Err("prise"));
+        }
+    }
+
+    #[test]
+    fn notes_stand_beside_the_value_where_they_say_something() {
+        let all = all();
+        let of = |it: Result<Element, Fault>| notes(&all, &it.unwrap());
+        let page = |next, more, link| Page { title: "T".into(), size: None, next, more, link };
+        assert_eq!(of(page(None, false, vec![]).encode()), [""; 0]);
+        let link = vec!["a".into(), "b".into()];
+        let notes = of(page(Some(7), true, link).encode());
+        assert_eq!(notes, ["[next: 7]", "[more: true]", "[link: a, b]"]);
+        let err = Some("one\ntwo\n".into());
+        assert_eq!(of(Failed { text: "no".into(), err }.encode()), ["[err:]\none\ntwo"]);
     }
 
     #[test]
@@ -173,6 +281,7 @@ mod tests {
             assert_eq!(sentence(&all, &result.unwrap()), expected);
         };
         check(Text("disk <full> & sad".into()).encode(), "disk <full> & sad");
+        check(Failed { text: "no".into(), err: Some("e".into()) }.encode(), "no\n[err: e]");
         let wrong = |place| Wrong { at: 3, reason: "it is closed".into(), place }.encode();
         check(wrong(None), "at: 3; reason: it is closed");
         let place = || Place { line: 1, column: 2 };

@@ -97,25 +97,43 @@ impl Unresolved {
 pub struct KnownValue {
     /// The value that replaces a reference without a path.
     pub value: Value,
-    /// The whole payload as JSON. `${name.field}` may refer to a field of this payload. None if the
-    /// value is the whole payload.
+    /// The whole payload as JSON. `${name.field}` refers to a field of this payload, if there is
+    /// such a field. None if the value is the whole payload.
     pub fields: Option<Value>,
+    /// The data for which the value stands, if the payload has such data.
+    pub body: Option<Value>,
 }
+
+/// The step that leads into what a server said, and past the fields of the payload.
+const BODY: &str = "body";
 
 impl From<Value> for KnownValue {
     fn from(value: Value) -> KnownValue {
-        KnownValue { value, fields: None }
+        KnownValue { value, ..KnownValue::default() }
     }
 }
 
 impl KnownValue {
-    /// The JSON in which a path begins: the value if it has the first step, or else the whole
-    /// payload.
-    pub(in super::super) fn root(&self, first: Option<&str>) -> &Value {
-        let is_there = |step| step_into(&self.value, step).is_some();
-        match &self.fields {
-            Some(fields) if first.is_some_and(|it| !is_there(it)) => fields,
-            _ => &self.value,
+    /// The part to which a path leads. A path that begins with a field of the payload leads into
+    /// the payload. Any other path leads into the value, or into the data for which it stands, and
+    /// so does a path that begins with `body`.
+    ///
+    /// # Errors
+    /// If there is no such part. The error is the first step that leads nowhere.
+    pub fn at<'s>(&self, path: &[&'s str]) -> Result<&Value, &'s str> {
+        let (Some(fields), Some((first, behind))) = (&self.fields, path.split_first()) else {
+            return along(&self.value, path);
+        };
+        if step_into(fields, first).is_some() {
+            return along(fields, path);
+        }
+        let body = self.body.as_ref().unwrap_or(&self.value);
+        match (*first, behind) {
+            (BODY, []) => Ok(step_into(body, BODY).unwrap_or(body)),
+            (BODY, behind) => {
+                along(body, behind).or_else(|step| along(body, path).map_err(|_| step))
+            }
+            _ => along(body, path).or_else(|_| along(&self.value, path)),
         }
     }
 }
@@ -345,12 +363,13 @@ impl<'t> Reference<'t> {
             Lookup::Unknown => return Err(missing(None)),
         };
         let steps = steps(self.path).unwrap_or_default();
-        let mut value = known.root(steps.first().copied());
-        for step in steps {
-            value = step_into(value, step).ok_or_else(|| missing(Some(step.to_owned())))?;
-        }
-        Ok(value.clone())
+        known.at(&steps).cloned().map_err(|step| missing(Some(step.to_owned())))
     }
+}
+
+/// The part of a value that a path leads to. An error is the first step that leads nowhere.
+fn along<'v, 's>(value: &'v Value, path: &[&'s str]) -> Result<&'v Value, &'s str> {
+    path.iter().try_fold(value, |value, step| step_into(value, step).ok_or(*step))
 }
 
 /// The part of a value that one step leads to.
@@ -396,12 +415,16 @@ mod tests {
             "my-id" => json!(true),
             "sum" => {
                 let fields = Some(json!({"value": "42"}));
-                return Lookup::Value(Cow::Owned(KnownValue { value: json!("42"), fields }));
+                return Lookup::Value(Cow::Owned(KnownValue {
+                    value: json!("42"),
+                    fields,
+                    body: None,
+                }));
             }
             "found" => {
                 let value = json!({"hits": ["a"], "took": "inside"});
                 let fields = Some(json!({"took": 7, "by": {"name": "ada"}, "all": value}));
-                return Lookup::Value(Cow::Owned(KnownValue { value, fields }));
+                return Lookup::Value(Cow::Owned(KnownValue { value, fields, body: None }));
             }
             "fetch" => return Lookup::Failed,
             "weather" => return Lookup::Unavailable,
@@ -435,7 +458,8 @@ mod tests {
         check("$sum ${sum} ${sum.value}", "42 42 42", &[]);
         check("${sum.turn}", "${sum.turn}", &["${sum.turn}"]);
         check("${found.hits[0]} ${found.by.name} ${found.all.hits}", "a ada [\"a\"]", &[]);
-        check("${found.took}", "inside", &[]);
+        check("${found.took}", "7", &[]);
+        check("${found.body.took}", "inside", &[]);
     }
 
     #[test]

@@ -110,6 +110,8 @@ impl Callable {
         let Some((all, agent)) = &self.0 else { return Ok(()) };
         let call = json::read(compensation).unwrap_or_default();
         let name = call.get("name").and_then(Value::as_str).unwrap_or_default();
+        let given = call.get("parameters").and_then(Value::as_object).into_iter().flatten();
+        let given: Vec<&str> = given.map(|(name, _)| name.as_str()).collect();
         let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
         let is_peer =
             |it: &str| it == agent || peers.is_none_or(|peers| peers.iter().any(|peer| peer == it));
@@ -117,7 +119,7 @@ impl Callable {
             let listener = &*it.listener.name;
             listener != ACTION && (is_peer(listener) || it.schema.name.namespace() == CORE)
         };
-        match find(all, name, may) {
+        match find(all, name, &given, may) {
             Ok(_) => Ok(()),
             Err(error) if error.code == "ambiguous" => Err(format!("{FIELD}: {}", error.message)),
             Err(_) => {

@@ -61,5 +61,5 @@ pub(super) fn with_metadata<'a>(
         Some(Lookup::Value(it)) => it.into_owned().value,
         _ => fields.clone(),
     };
-    Lookup::Value(Cow::Owned(KnownValue { value, fields: Some(fields) }))
+    Lookup::Value(Cow::Owned(KnownValue { value, fields: Some(fields), body: None }))
 }

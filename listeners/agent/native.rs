@@ -107,7 +107,7 @@ impl Natives {
 
 /// The result of a call, as a model reads it.
 fn result(form: Form<'_>, entry: u64, it: &ActionResult) -> String {
-    let (text, note) = shown(entry, it.said(), form.result_bytes);
+    let (text, note) = shown(entry, it, form.result_bytes);
     match it.status {
         Status::Ok => text + &note,
         status => format!("[{}] {text}{note}", status.as_str()),

@@ -164,7 +164,7 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
             1 => result_1(&it),
             2 => result(&it, &it.said(), ""),
             _ => {
-                let (text, note) = shown(entry.seq(), it.said(), form.result_bytes);
+                let (text, note) = shown(entry.seq(), &it, form.result_bytes);
                 result(&it, &text, &note)
             }
         });
@@ -285,7 +285,7 @@ pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
 fn result(it: &ActionResult, text: &str, note: &str) -> String {
     let mut id = String::new();
     escape_attribute(&it.id, &mut id);
-    let (status, text) = (it.status.as_str(), harmless(text));
+    let (status, text, note) = (it.status.as_str(), harmless(text), harmless(note));
     format!("<action-result id=\"{id}\" status=\"{status}\">{text}{note}</action-result>")
 }
 

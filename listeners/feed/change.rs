@@ -10,7 +10,7 @@ use super::super::action::call::{self, Called};
 use super::super::action::words::ActionError;
 use super::super::caller::caller;
 use super::OWN;
-use super::definition::{BUILT_IN, Definition, SourceKind, Transform};
+use super::definition::{BUILT_IN, Definition, Source, SourceKind, Transform};
 use super::metadata;
 use super::registry::Registry;
 use super::shown::Shown;
@@ -103,10 +103,11 @@ pub(super) async fn remove(
 pub(super) fn source<'a>(
     all: &'a Capabilities,
     agent: &str,
-    name: &str,
+    source: &Source,
 ) -> Result<Called<'a>, ActionError> {
     let peers = all.listener(agent).and_then(|it| it.peers.clone());
-    call::find(all, name, |found| {
+    let name = source.name.as_deref().unwrap_or_default();
+    call::find(all, name, &source.given(), |found| {
         let name = &found.listener.name;
         !OWN.contains(&&**name) && peers.as_ref().is_none_or(|peers| peers.contains(name))
     })
@@ -142,8 +143,7 @@ fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), Strin
             named.map(drop).map_err(|it| format!("{}: {it}", feed.id))
         }
         Some(found) if found.kind != SourceKind::Internal => {
-            let name = found.name.as_deref().unwrap_or_default();
-            source(all, agent, name).map(drop).map_err(|it| it.message)
+            source(all, agent, found).map(drop).map_err(|it| it.message)
         }
         _ => Ok(()),
     }

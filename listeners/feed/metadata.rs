@@ -58,7 +58,7 @@ impl Handling {
         let shown = self.shown.get(agent, METADATA).filter(|it| !it.text.is_empty());
         let all = Value::Object(all);
         let value = shown.map_or_else(|| all.clone(), |it| call::text(&it.text));
-        Some(KnownValue { value, fields: Some(all) })
+        Some(KnownValue { value, fields: Some(all), body: None })
     }
 
     /// The metadata of the agent that a source names, as of the current message. The inner error
@@ -158,7 +158,7 @@ mod tests {
     #[track_caller]
     fn check(path: &str, project: &str, expected: Result<&str, &str>) {
         let fields = Some(json!({ "project": project }));
-        let known = KnownValue { value: Value::Null, fields };
+        let known = KnownValue { value: Value::Null, fields, body: None };
         let lookup = |name: &str| match name {
             "metadata" => Lookup::Value(Cow::Borrowed(&known)),
             _ => Lookup::Unknown,

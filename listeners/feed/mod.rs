@@ -337,8 +337,10 @@ impl Handling {
         let name = source.name.as_deref().unwrap_or_default();
         let (all, agent) = (&self.capabilities, &*of.agent);
         let called = match registered.is_added {
-            true => change::source(all, agent, name),
-            false => call::find(all, name, |it| !OWN.contains(&&*it.listener.name)),
+            true => change::source(all, agent, source),
+            false => {
+                call::find(all, name, &source.given(), |it| !OWN.contains(&&*it.listener.name))
+            }
         };
         let called = called.map_err(|it| it.message)?;
         let params = self.params(of, &called, source, fresh)?;

@@ -43,6 +43,15 @@ pub struct Source {
     pub params: Option<Json>,
 }
 
+impl Source {
+    /// The names of the parameters.
+    #[must_use]
+    pub fn given(&self) -> Vec<&str> {
+        let params = self.params.as_ref().and_then(|it| it.0.as_object());
+        params.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
 /// The names of fields. A manifest writes them as a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(from = "Vec<String>")]

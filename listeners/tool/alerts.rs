@@ -58,7 +58,7 @@ pub struct AlertRaised {
     #[payload(attribute, example = "monitor")]
     pub by: String,
     /// What is wrong.
-    #[payload(text, example = "The disk of db1 is full.")]
+    #[payload(text, value, example = "The disk of db1 is full.")]
     pub text: String,
 }
 
@@ -67,10 +67,10 @@ pub struct AlertRaised {
 #[payload(ns = "https://xml-pipeline.org/ns/alerts/v1", reserved)]
 pub struct AlertCleared {
     /// The alert's id.
-    #[payload(attribute, example = "disk")]
+    #[payload(attribute, value, example = "disk")]
     pub id: String,
     /// Who cleared it.
-    #[payload(attribute, example = "monitor")]
+    #[payload(attribute, note, example = "monitor")]
     pub by: String,
 }
 

@@ -51,13 +51,13 @@ pub struct Page {
     #[payload(attribute, example = "text/html")]
     pub kind: String,
     /// The character to go on from, if there is more.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub next: Option<u64>,
     /// A page's title.
     #[payload(example = "A page")]
     pub title: Option<String>,
     /// Its text.
-    #[payload(example = "# A page\n\nIt says this.")]
+    #[payload(value, example = "# A page\n\nIt says this.")]
     pub text: String,
 }
 

@@ -66,14 +66,17 @@ pub struct Kept {
     #[payload(attribute)]
     pub found: bool,
     /// Seconds until the value expires, if it does.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub ttl: Option<u64>,
     /// Whether there are more keys than are shown.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub more: Option<bool>,
     /// The value that `get` found.
-    #[payload(example = "42")]
+    #[payload(value, example = "42")]
     pub value: Option<String>,
+    /// What `set` or `delete` did, in words; for `list`, a line for each key.
+    #[payload(value, no_example)]
+    pub text: Option<String>,
     /// The keys that `list` found, in order.
     pub key: Vec<String>,
 }
@@ -235,7 +238,8 @@ async fn keep(
         }
         Operation::Delete => {
             let gone = open.execute("DELETE FROM kept WHERE key = ?", [&key])?;
-            Ok(Some(nothing(gone > 0)))
+            let text = if gone > 0 { "deleted" } else { "there was no such key" };
+            Ok(Some(Kept { text: Some(text.to_owned()), ..nothing(gone > 0) }))
         }
         Operation::List => list(open, &key, store.limits.listed_max),
     });
@@ -351,7 +355,8 @@ fn set(
     let ends = lasts.map(|it| now.saturating_add(it));
     let text = "INSERT OR REPLACE INTO kept (key, value, ends_us) VALUES (?, ?, ?)";
     open.execute(text, params![key, value, ends])?;
-    Ok(Some(Kept { ttl, ..nothing(found) }))
+    let text = if found { "set, in place of another value" } else { "set" };
+    Ok(Some(Kept { ttl, text: Some(text.to_owned()), ..nothing(found) }))
 }
 
 fn list(open: &Transaction<'_>, start: &str, most: u32) -> rusqlite::Result<Option<Kept>> {
@@ -362,9 +367,14 @@ fn list(open: &Transaction<'_>, start: &str, most: u32) -> rusqlite::Result<Opti
     let mut key = keys.collect::<rusqlite::Result<Vec<String>>>()?;
     let more = key.len() as u64 > u64::from(most);
     key.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-    Ok(Some(Kept { more: Some(more), key: key.clone(), ..nothing(!key.is_empty()) }))
+    let text = match &key[..] {
+        [] => "There are no keys.\n".to_owned(),
+        keys => keys.iter().map(|it| format!("{it}\n")).collect(),
+    };
+    let (more, found) = (Some(more), !key.is_empty());
+    Ok(Some(Kept { more, text: Some(text), key, ..nothing(found) }))
 }
 
 fn nothing(found: bool) -> Kept {
-    Kept { found, ttl: None, more: None, value: None, key: Vec::new() }
+    Kept { found, ttl: None, more: None, value: None, text: None, key: Vec::new() }
 }

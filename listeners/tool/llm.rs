@@ -59,6 +59,9 @@ pub struct Completion {
     /// Why the model stopped.
     #[payload(attribute, example = "end")]
     pub stop: String,
+    /// Whether the reply reached its limit of tokens, so that its end is missing.
+    #[payload(attribute, note)]
+    pub cut: bool,
     /// The answer.
     #[payload(value, example = "It is about tea.")]
     pub text: String,
@@ -193,6 +196,7 @@ async fn ask(
     let refused = |text: String| Refused { reason: Reason::Model, text: clean(&text) };
     let completion = ended.map_err(refused).map(|stop| Completion {
         model: name,
+        cut: stop == Stop::MaxTokens,
         stop: clean(stop.as_str()),
         text: clean(&answer.text),
     });

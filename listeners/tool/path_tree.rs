@@ -45,13 +45,26 @@ impl PathTree {
     pub(super) fn text(&self, depth: u64) -> String {
         let mut lines = Vec::new();
         self.write(depth, 0, &mut lines);
-        let left = lines.len().saturating_sub(LINES_MAX);
-        lines.truncate(LINES_MAX);
-        let mut text = lines.concat();
-        if left > 0 {
-            _ = writeln!(text, "[{left} more lines]");
+        shown(lines)
+    }
+
+    /// Writes the first `depth` levels of the tree as text, with a line for the path of each file
+    /// and of each folder at the last of these levels.
+    pub(super) fn paths(&self, depth: u64) -> String {
+        let mut lines = Vec::new();
+        self.write_paths(depth, "", &mut lines);
+        shown(lines)
+    }
+
+    fn write_paths(&self, depth: u64, folder: &str, lines: &mut Vec<String>) {
+        for (name, it) in &self.below {
+            let path = format!("{folder}{name}");
+            match (it.below.is_empty(), depth) {
+                (true, _) => lines.push(format!("{path}\n")),
+                (false, 0 | 1) => lines.push(format!("{path}/ ({})\n", count(it.files))),
+                (false, _) => it.write_paths(depth - 1, &format!("{path}/"), lines),
+            }
         }
-        text
     }
 
     fn write(&self, depth: u64, level: usize, lines: &mut Vec<String>) {
@@ -63,15 +76,27 @@ impl PathTree {
             let is_file = it.below.is_empty();
             lines.push(match (is_file, depth) {
                 (true, _) => format!("{indent}{name}\n"),
-                (false, 1) => {
-                    let end = if it.files == 1 { "" } else { "s" };
-                    format!("{indent}{name}/ ({} file{end})\n", it.files)
-                }
+                (false, 1) => format!("{indent}{name}/ ({})\n", count(it.files)),
                 (false, _) => format!("{indent}{name}/\n"),
             });
             it.write(depth - 1, level + 1, lines);
         }
     }
+}
+
+/// The lines as a text, of which at most `LINES_MAX` are shown.
+fn shown(mut lines: Vec<String>) -> String {
+    let left = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    let mut text = lines.concat();
+    if left > 0 {
+        _ = writeln!(text, "[{left} more lines]");
+    }
+    text
+}
+
+fn count(files: u64) -> String {
+    format!("{files} file{}", if files == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -93,6 +118,13 @@ mod tests {
         assert_eq!(tree.text(1), "README.md\nsrc/ (3 files)\n");
         let text = "README.md\nsrc/\n  engine/ (1 file)\n  lib.rs\n  main.rs\n";
         assert_eq!(tree.text(2), text);
+    }
+
+    #[test]
+    fn paths_stand_whole_on_their_lines() {
+        let tree = PathTree::of(PATHS);
+        assert_eq!(tree.paths(DEPTH), "README.md\nsrc/engine/mod.rs\nsrc/lib.rs\nsrc/main.rs\n");
+        assert_eq!(tree.paths(2), "README.md\nsrc/engine/ (1 file)\nsrc/lib.rs\nsrc/main.rs\n");
     }
 
     #[test]

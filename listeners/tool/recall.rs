@@ -68,14 +68,18 @@ pub struct Recall {
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct Recalled {
     /// How many older matches were left out.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub left_out: u64,
     /// The limit that stopped the search early.
-    #[payload(attribute, no_example)]
+    #[payload(attribute, note, no_example)]
     pub stopped_by: Option<String>,
     /// Where the search stopped: send this with the same request to continue.
-    #[payload(attribute, no_example)]
+    #[payload(attribute, note, no_example)]
     pub read_on: Option<String>,
+    /// What was found, as a text: each entry with its place, its sender and its time, and below it
+    /// its text.
+    #[payload(value, example = "[sess-k3v9x2ma/4] ada, note, 2026-01-01T12:00:00Z\nGreen tea.\n")]
+    pub text: String,
     /// The entries, the newest last.
     pub found: Vec<Found>,
 }
@@ -194,10 +198,21 @@ async fn find(
             }
         }
     }
-    let found = found.into_iter().map(|(_, it)| it).collect();
+    let found: Vec<Found> = found.into_iter().map(|(_, it)| it).collect();
     let read_on = reading.read_on(request.read_on.as_deref());
     let stopped_by = reading.stopped_by.map(str::to_owned);
-    Ok(Ok(Recalled { left_out, stopped_by, read_on, found }))
+    Ok(Ok(Recalled { left_out, stopped_by, read_on, text: text_of(&found), found }))
+}
+
+/// What was found, as a text.
+fn text_of(found: &[Found]) -> String {
+    let one = |Found { entry, from, name, time, text }: &Found| {
+        format!("[{entry}] {from}, {name}, {time}\n{text}\n")
+    };
+    match found {
+        [] => "Nothing was found.\n".to_owned(),
+        found => found.iter().map(one).collect::<Vec<_>>().join("\n"),
+    }
 }
 
 /// The sort key of entries of several threads: the time, the thread and the number.

@@ -49,10 +49,10 @@ pub struct Shell {
 #[payload(ns = "https://xml-pipeline.org/ns/shell/v1")]
 pub struct Ran {
     /// Its standard output; of a long one, the beginning and the end.
-    #[payload(example = "main.rs\n")]
+    #[payload(value, example = "main.rs\n")]
     pub out: String,
     /// Its standard error; of a long one, the beginning and the end.
-    #[payload(no_example)]
+    #[payload(note, no_example)]
     pub err: Option<String>,
 }
 
@@ -67,13 +67,13 @@ pub struct Failed {
     #[payload(attribute)]
     pub code: Option<i32>,
     /// How it ended, in a sentence.
-    #[payload(example = "cargo ended with the exit code 101")]
+    #[payload(value, example = "cargo ended with the exit code 101")]
     pub text: String,
     /// Its standard output; of a long one, the beginning and the end.
-    #[payload(example = "test adds ... FAILED\n")]
+    #[payload(note, example = "test adds ... FAILED\n")]
     pub out: Option<String>,
     /// Its standard error; of a long one, the beginning and the end.
-    #[payload(example = "error: test failed\n")]
+    #[payload(note, example = "error: test failed\n")]
     pub err: Option<String>,
 }
 

@@ -65,13 +65,13 @@ pub struct Sql {
 #[payload(ns = "https://xml-pipeline.org/ns/sql/v1")]
 pub struct Rows {
     /// The limit that cut off the rows, if there are more.
-    #[payload(attribute, no_example)]
+    #[payload(attribute, note, no_example)]
     pub stopped_by: Option<String>,
     /// The names of the columns, in order.
-    #[payload(example = "name")]
+    #[payload(note, example = "name")]
     pub column: Vec<String>,
     /// Each row, as a JSON array of its values.
-    #[payload(example = "[\"tea\"]")]
+    #[payload(value, example = "[\"tea\"]")]
     pub row: Vec<Json>,
 }
 

@@ -257,6 +257,9 @@ pub struct ActionResult {
     /// The name of the answer's payload.
     #[payload(attribute, example = "{https://xml-pipeline.org/ns/calculate/v1}calculated")]
     pub answer: Option<String>,
+    /// What a prompt shows beside the value: each note of the answer, as a line such as
+    /// `[next: 201]`.
+    pub note: Vec<String>,
     /// What is wrong with the call, though it ran.
     pub warning: Vec<String>,
     /// What went wrong.
@@ -288,7 +291,7 @@ impl ActionResult {
         self.status == Status::Skipped && code == Some(NOT_TAKEN)
     }
 
-    /// The result as a model reads it: the value or the error, then the warnings.
+    /// The result as a model reads it: the value or the error, then the notes and the warnings.
     #[must_use]
     pub fn said(&self) -> String {
         // In results of 0.1.0, the error doesn't include the listener's answer, so the value is
@@ -299,11 +302,15 @@ impl ActionResult {
             value => value.to_string(),
         });
         let said: Vec<String> = self.why().into_iter().chain(value).collect();
-        let mut text = said.join(", ");
-        for warning in &self.warning {
-            text += &format!("\nwarning: {warning}");
-        }
-        text
+        said.join(", ") + &self.beside()
+    }
+
+    /// What stands behind the value or the error: the notes and the warnings, on lines of their
+    /// own. Empty if there are none.
+    #[must_use]
+    pub fn beside(&self) -> String {
+        let warnings = self.warning.iter().map(|it| format!("\nwarning: {it}"));
+        self.note.iter().map(|it| format!("\n{it}")).chain(warnings).collect()
     }
 }
 

@@ -34,6 +34,10 @@ pub struct Definition {
     /// The values that the workflow answers with, by their names. The values may have references.
     #[serde(default)]
     pub outputs: Map<String, Value>,
+    /// The name of the output that is the value of the result. By default, this is the only output.
+    /// If there are several, the value is all of them.
+    #[serde(default)]
+    pub value: Option<String>,
     /// How long a run may take.
     #[serde(default)]
     pub timeout: Option<Seconds>,

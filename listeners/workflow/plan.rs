@@ -68,6 +68,14 @@ impl Plan {
         if let Some(trigger) = &definition.trigger {
             wrong.extend(trigger.mistakes());
         }
+        if let Some(value) = &definition.value
+            && !definition.outputs.contains_key(value)
+        {
+            let names: Vec<&str> = definition.outputs.keys().map(String::as_str).collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let message = format!("there is no output {value}; there is {there}");
+            wrong.push(WrongDefinition::new("value", message));
+        }
         let plan = Plan { definition, steps };
         wrong.extend(plan.wrong_conditions(&plan.known(Type::Any)));
         wrong.extend(plan.wrong_references());

@@ -9,6 +9,7 @@ use pumphouse::wire::core::ThreadCancelled;
 use serde_json::json;
 
 use super::super::action::Actions;
+use super::super::action::variables::KnownValue;
 use super::super::words::action::Status;
 use super::super::words::operator::RetryRun;
 use super::runs::{OpenRun, Runs, TakenResult};
@@ -124,8 +125,8 @@ fn results(open: &OpenRun, actions: &Actions, capabilities: &Capabilities) -> Ve
         .collect();
     ended.sort_by_key(|(_, result)| result.order);
     let taken = ended.into_iter().filter_map(|(step, _)| {
-        let known = values.result(step)?;
-        Some(TakenResult { step: step.clone(), value: known.value, fields: known.fields })
+        let KnownValue { value, fields, body } = values.result(step)?;
+        Some(TakenResult { step: step.clone(), value, fields, body })
     });
     taken.collect()
 }

@@ -62,6 +62,9 @@ pub(super) struct TakenResult {
     /// The whole payload, if the value is only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fields: Option<Value>,
+    /// The data for which the value stands, if the value is a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<Value>,
 }
 
 impl OpenRun {
@@ -94,9 +97,9 @@ impl OpenRun {
 
     /// Takes over results of the run that this one repeats.
     pub(super) fn taking(mut self, results: Vec<TakenResult>) -> OpenRun {
-        for TakenResult { step, value, fields } in results {
+        for TakenResult { step, value, fields, body } in results {
             self.facts.end(&step, false, Status::Ok, None);
-            self.taken.insert(step, KnownValue { value, fields });
+            self.taken.insert(step, KnownValue { value, fields, body });
         }
         self
     }

@@ -41,7 +41,7 @@ impl Values<'_> {
             (METADATA, path) => along(self.open.agent.as_ref()?.get(METADATA)?, path).cloned(),
             (STEPS, [step, path @ ..]) => {
                 let known = self.result(step)?;
-                along(known.root(path.first().copied()), path).cloned()
+                known.at(path).ok().cloned()
             }
             _ => None,
         }
@@ -102,7 +102,10 @@ impl Values<'_> {
         let definition = &self.open.plan.definition;
         let outputs = Value::Object(definition.outputs.clone());
         let (outputs, _) = filled(&outputs, &NAMES, &|name, path| self.find(name, path));
-        WorkflowResult { workflow: definition.name.clone(), outputs: Json(outputs) }
+        let only = definition.outputs.keys().next().filter(|_| definition.outputs.len() == 1);
+        let named = definition.value.as_ref().or(only);
+        let value = named.and_then(|it| outputs.get(it)).cloned().map(Json);
+        WorkflowResult { workflow: definition.name.clone(), value, outputs: Json(outputs) }
     }
 
     fn filled(&self, value: &Value) -> Result<Value, String> {

@@ -79,13 +79,16 @@ pub struct StepRefused {
     pub reason: String,
 }
 
-/// The result of a workflow: its outputs as a JSON object.
+/// The result of a workflow: its outputs as a JSON object, and the one that is its value.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved)]
 pub struct WorkflowResult {
     /// The workflow.
     #[payload(attribute, example = "code_finalization")]
     pub workflow: String,
+    /// The output that is the value: the one that the workflow names, or else the only one.
+    #[payload(value, no_example)]
+    pub value: Option<Json>,
     /// The outputs.
     #[payload(value, example = "{\"pages\":3}")]
     pub outputs: Json,

@@ -141,13 +141,14 @@ fn fields(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// Checks that at most one field has the option `value`, and only in a payload.
+/// Checks that only fields of a payload have the options `value` and `note`, and no field both.
 fn value(fields: &[Field], is_payload: bool, errors: &mut Errors) {
-    for (at, it) in fields.iter().filter_map(|it| it.options.value.as_ref()).enumerate() {
-        match (is_payload, at) {
-            (false, _) => errors.push(it, error::NO_VALUE_HERE),
-            (true, 0) => {}
-            (true, _) => errors.push(it, error::TWO_VALUES),
+    for Field { options, .. } in fields {
+        for it in options.value.iter().chain(&options.note).filter(|_| !is_payload) {
+            errors.push(it, error::NO_VALUE_HERE);
+        }
+        if let (true, Some(_), Some(it)) = (is_payload, &options.value, &options.note) {
+            errors.push(it, error::VALUE_AND_NOTE);
         }
     }
 }

@@ -60,8 +60,8 @@ pub(crate) const TEXT_AND_ELEMENTS: Message = Message(
     "an element has text or elements, not both",
     "make the text an element, or the elements attributes",
 );
-pub(crate) const TWO_VALUES: Message =
-    Message("a payload has one value, and another field is it already", "mark one of the two");
+pub(crate) const VALUE_AND_NOTE: Message =
+    Message("a field is the value or a note, not both", "leave out `note`");
 pub(crate) const NO_VALUE_HERE: Message = Message(
     "only a payload has a value, and this is a part of one, or a variant",
     "mark a field of the payload itself: a struct with `ns = \"…\"`",

@@ -444,10 +444,12 @@ fn described(fields: &[Field]) -> TokenStream {
                     _ => quote!(derive::narrow(#described, #data)),
                 };
             }
-            match (&it.options.value, place) {
-                (None, _) => described,
-                (Some(_), Place::Text) => quote!(derive::value_text(#described)),
-                (Some(_), _) => quote!(derive::value(#described)),
+            match (&it.options.value, &it.options.note, place) {
+                (Some(_), _, Place::Text) => quote!(derive::value_text(#described)),
+                (Some(_), ..) => quote!(derive::value(#described)),
+                (None, Some(_), Place::Text) => quote!(derive::note_text(#described)),
+                (None, Some(_), _) => quote!(derive::note(#described)),
+                (None, None, _) => described,
             }
         })
     };

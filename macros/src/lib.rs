@@ -68,9 +68,12 @@ use proc_macro::TokenStream;
 /// * `no_example`: examples of the payload leave the field out, if the field is optional. The
 ///   option is meant for a field that is given instead of another field, or seldom.
 /// * `value`: the field is the payload's value. Agents see the value instead of the payload: in
-///   `action-result`, in feeds, in prompts, and where an action refers to a result by `${id}`. At
-///   most one field may have this option. Without the option, the value of a payload with a single
-///   scalar is that scalar. The value of any other payload is the whole payload as JSON.
+///   `action-result`, in feeds, in prompts, and where an action refers to a result by `${id}`. If
+///   several fields have this option, the value is the first of them that the payload has. Without
+///   the option, the value of a payload with a single scalar is that scalar. The value of any other
+///   payload is the whole payload as JSON.
+/// * `note`: a prompt shows the field beside the value, as in `[next: 201]`, if the payload has it.
+///   A field that is false or 0, or an empty list, isn't shown.
 ///
 /// Options that restrict values, such as `min`, restrict each item of a `Vec`. They may also stand
 /// on the unnamed scalar of a struct or a variant: `struct Percent(#[payload(max = 100)] u8);`.

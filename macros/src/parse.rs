@@ -82,6 +82,7 @@ pub(crate) struct Options {
     text: Option<syn::Path>,
     pub(crate) list: Option<syn::Path>,
     pub(crate) value: Option<syn::Path>,
+    pub(crate) note: Option<syn::Path>,
     pub(crate) no_example: Option<syn::Path>,
     pub(crate) facets: Facets,
 }
@@ -106,6 +107,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("text", &[Owner::Field]),
     ("list", &[Owner::Field]),
     ("value", &[Owner::Field]),
+    ("note", &[Owner::Field]),
     ("pattern", NARROWED),
     ("one_of", NARROWED),
     ("min", NARROWED),
@@ -286,6 +288,7 @@ impl Options {
             "attribute" => &mut self.attribute,
             "list" => &mut self.list,
             "value" => &mut self.value,
+            "note" => &mut self.note,
             "no_example" => &mut self.no_example,
             _ => &mut self.text,
         }

@@ -161,6 +161,7 @@ impl Written {
             show: None,
             because: None,
             answer: None,
+            note: Vec::new(),
             warning: Vec::new(),
             error,
             value: Some(ResultValue::from(serde_json::Value::from(SECRET))),

@@ -42,7 +42,7 @@ pub(super) use self::member::{Member, Property, members};
 pub use self::read::{Broken, BrokenKind, DEPTH_MAX, read};
 pub(super) use self::scalar::{constant, is_written};
 pub use self::to::{example, to_json};
-pub use self::value::value;
+pub use self::value::{notes, value, values};
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,34 @@ pub const TEXT: &str = "text";
 /// content.
 pub const XML: &str = "xml";
 
+/// Returns whether parameters with these names could be a payload's: the payload has a field of
+/// each name, and each field that it needs is named.
+///
+/// ```
+/// use pumphouse::Payload;
+/// use pumphouse::schema;
+///
+/// /// Commits.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:x")]
+/// struct Commit {
+///     message: String,
+///     path: Vec<String>,
+/// }
+///
+/// assert!(schema::fits(Commit::schema(), &["message"]));
+/// assert!(!schema::fits(Commit::schema(), &["path"]));
+/// assert!(!schema::fits(Commit::schema(), &["message", "sign"]));
+/// ```
+#[must_use]
+pub fn fits(schema: &Schema, names: &[&str]) -> bool {
+    let schema = json_schema(schema);
+    let has = |name: &&str| schema["properties"].get(*name).is_some();
+    let needed = schema["required"].as_array().into_iter().flatten();
+    let is_named = |needed: &Value| needed.as_str().is_some_and(|it| names.contains(&it));
+    schema["type"] == "object" && names.iter().all(has) && { needed }.all(is_named)
+}
+
 /// Returns the JSON Schema of a payload's JSON form. For a schema that was made from a JSON Schema,
 /// this is the original.
 #[must_use]

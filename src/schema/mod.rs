@@ -30,8 +30,8 @@ pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
-pub use self::json::{from_json, to_json, value};
-pub use self::json_schema::{TEXT, XML, json_schema};
+pub use self::json::{from_json, notes, to_json, value, values};
+pub use self::json_schema::{TEXT, XML, fits, json_schema};
 pub use self::prompt::{outline, prompt, prompt_with};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
 pub use self::xsd::xsd;
@@ -176,14 +176,16 @@ pub struct Field {
     pub occurs: Occurs,
     /// Whether examples of the payload contain the field. Examples always contain a required field.
     pub in_example: bool,
-    /// Whether the field is the payload's value, which [`value`](fn@value) returns. At most one
-    /// field of a payload is its value.
+    /// Whether the field is the payload's value, which [`value`](fn@value) returns. Of several such
+    /// fields, the first one that the payload has is its value.
     pub is_value: bool,
+    /// Whether prompts show the field beside the value, as [`notes`] returns it.
+    pub is_note: bool,
 }
 
 impl Field {
-    /// Creates a field with these parts. Examples contain the field, and the field isn't the
-    /// payload's value.
+    /// Creates a field with these parts. Examples contain the field, and the field is neither the
+    /// payload's value nor a note.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -191,8 +193,8 @@ impl Field {
         kind: Kind,
         occurs: Occurs,
     ) -> Field {
-        let (in_example, is_value) = (true, false);
-        Field { name: name.into(), doc: doc.into(), kind, occurs, in_example, is_value }
+        let (in_example, is_value, is_note) = (true, false, false);
+        Field { name: name.into(), doc: doc.into(), kind, occurs, in_example, is_value, is_note }
     }
 }
 

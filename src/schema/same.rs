@@ -38,7 +38,7 @@ fn shapes(one: &Shape, other: &Shape, seen: &mut Seen) -> bool {
     let content = match (&one.content, &other.content) {
         (Content::Empty, Content::Empty) | (Content::Any, Content::Any) => true,
         (Content::Text(a), Content::Text(b)) => {
-            a.is_value == b.is_value && kinds(&a.kind, &b.kind, seen)
+            (a.is_value, a.is_note) == (b.is_value, b.is_note) && kinds(&a.kind, &b.kind, seen)
         }
         (Content::Sequence(a), Content::Sequence(b)) | (Content::Choice(a), Content::Choice(b)) => {
             fields(a, b, seen)
@@ -52,7 +52,7 @@ fn fields(one: &[Field], other: &[Field], seen: &mut Seen) -> bool {
     let same = |(a, b): (&Field, &Field)| {
         a.name == b.name
             && a.occurs == b.occurs
-            && a.is_value == b.is_value
+            && (a.is_value, a.is_note) == (b.is_value, b.is_note)
             && kinds(&a.kind, &b.kind, seen)
     };
     one.len() == other.len() && one.iter().zip(other).all(same)

@@ -75,6 +75,19 @@ pub fn value_text(content: Content) -> Content {
     text_with(content, value)
 }
 
+/// Marks a field as one that prompts show beside the value, as
+/// [`schema::notes`](fn@crate::schema::notes) returns it.
+#[must_use]
+pub fn note(field: Field) -> Field {
+    Field { is_note: true, ..field }
+}
+
+/// Marks a text as one that prompts show beside the value.
+#[must_use]
+pub fn note_text(content: Content) -> Content {
+    text_with(content, note)
+}
+
 /// Adds facets to a text.
 #[must_use]
 pub fn narrow_text(content: Content, facets: Facets) -> Content {

@@ -73,10 +73,10 @@ pub struct Failed {
     #[payload(attribute)]
     pub reason: Reason,
     /// Why, in a sentence.
-    #[payload(example = "tr ended with the exit code 1")]
+    #[payload(value, example = "tr ended with the exit code 1")]
     pub text: String,
     /// Its standard error; of a long one, the beginning and the end.
-    #[payload(example = "tr: missing operand")]
+    #[payload(note, example = "tr: missing operand")]
     pub err: Option<String>,
 }
 

@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use self::convert::Document;
 use super::files::limits::FileLimits;
-use super::files::root::{Root, relative, walk_below, within};
+use super::files::root::{Root, walk_below, within};
 use super::files::{Reason, Refused as FileRefused};
 use super::pdf::PDF_SECONDS_MAX;
 use super::text::cut;
@@ -69,7 +69,7 @@ pub struct Gathered {
     #[payload(attribute, example = "1")]
     pub documents: u64,
     /// How many documents are left out.
-    #[payload(attribute, example = "0")]
+    #[payload(attribute, note, example = "0")]
     pub left_out: u64,
     /// The text.
     #[payload(text, value, example = "## README.md\n\nBrews tea.\n")]
@@ -205,7 +205,7 @@ impl Folder {
     fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
         let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
         for path in paths {
-            let at = relative(path)?;
+            let at = self.root.relative(path)?;
             let there = self.root.dir.metadata(at);
             there.map_err(|error| self.root.missing(path, &error))?;
             let real = self.root.dir.canonicalize(at);

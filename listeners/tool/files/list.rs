@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 
 use cap_std::fs::DirEntry;
 
-use super::super::path_tree::PathTree;
+use super::super::path_tree::{DEPTH, PathTree};
 use super::super::text::{cut, known};
 use super::refuse::failed;
-use super::root::{Root, relative, within};
+use super::root::{Root, within};
 use super::search::walk;
-use super::{FileTree, Kind, Listed, Listing, Refused};
+use super::{FileTree, Kind, Listed, Listing, Refused, Tree, TreeForm};
+
+/// The text of a folder without files.
+const EMPTY: &str = "There are no files.\n";
 
 pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
-    let at = relative(path)?;
+    let at = root.relative(path)?;
     let entries = root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let most = root.limits.items_max;
     // The system returns the names of a folder in no order. So all names are read to find the first
@@ -28,19 +31,36 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
             first.pop_last();
         }
     }
-    let item = first.values().map(described).collect();
-    Ok(Listing { path: cut(path), more, item })
+    let item: Vec<Listed> = first.values().map(described).collect();
+    let text = match &item[..] {
+        [] => EMPTY.to_owned(),
+        items => items.iter().map(line).collect(),
+    };
+    Ok(Listing { path: cut(path), more, text, item })
+}
+
+/// The line for an item in the text of a listing.
+fn line(Listed { name, kind, bytes }: &Listed) -> String {
+    match (kind, bytes) {
+        (Kind::Folder, _) => format!("{name}/\n"),
+        (Kind::File, Some(1)) => format!("{name} (1 byte)\n"),
+        (Kind::File, Some(bytes)) => format!("{name} ({bytes} bytes)\n"),
+        (Kind::File, None) => format!("{name}\n"),
+        (Kind::Link, _) => format!("{name} (a link)\n"),
+        (Kind::Other, _) => format!("{name} (no file)\n"),
+    }
 }
 
 /// Returns the tree of the files below a folder. The search for files ends early if
 /// `searched_files_max` is reached or if `is_over` returns true.
 pub(super) fn tree(
     root: &Root,
-    path: &str,
-    depth: u64,
+    asked: &Tree,
     is_over: &dyn Fn() -> bool,
 ) -> Result<FileTree, Refused> {
-    let at = relative(path)?;
+    let path = asked.path.as_deref().unwrap_or(".");
+    let depth = asked.max_depth.unwrap_or(DEPTH);
+    let at = root.relative(path)?;
     // This call fails if there is no folder at the path.
     root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let begin = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
@@ -55,7 +75,12 @@ pub(super) fn tree(
         names.extend(name.map(|it| it.chars().map(known).collect::<String>()));
     }
     let tree = PathTree::of(names.iter().map(String::as_str));
-    Ok(FileTree { files: tree.files(), more, text: tree.text(depth) })
+    let text = match asked.format.unwrap_or_default() {
+        _ if tree.files() == 0 => EMPTY.to_owned(),
+        TreeForm::Tree => tree.text(depth),
+        TreeForm::Paths => tree.paths(depth),
+    };
+    Ok(FileTree { files: tree.files(), more, text })
 }
 
 fn described(entry: &DirEntry) -> Listed {

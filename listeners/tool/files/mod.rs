@@ -35,7 +35,6 @@ use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
-use super::path_tree::DEPTH;
 use limits::FileLimits;
 use root::Root;
 
@@ -71,13 +70,13 @@ pub struct FileText {
     #[payload(attribute)]
     pub to: u64,
     /// The line to go on from, if the file has more.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub next: Option<u64>,
     /// How many characters were replaced by U+FFFD, since XML can't hold them.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub replaced: Option<u64>,
     /// The lines, with their ends.
-    #[payload(example = "fn main() {}")]
+    #[payload(value, example = "fn main() {}")]
     pub text: String,
 }
 
@@ -98,13 +97,13 @@ pub struct Write {
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Written {
     /// The file.
-    #[payload(attribute, example = "notes/today.md")]
+    #[payload(attribute, value, example = "notes/today.md")]
     pub path: String,
     /// Its size in bytes.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub bytes: u64,
     /// Whether the file is new.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub created: bool,
 }
 
@@ -131,7 +130,7 @@ pub struct Edited {
     #[payload(attribute, example = "src/main.rs")]
     pub path: String,
     /// The change, as a unified diff.
-    #[payload(example = "@@ -1,1 +1,1 @@\n-fn main() {}\n+fn main() { run(); }\n")]
+    #[payload(value, example = "@@ -1,1 +1,1 @@\n-fn main() {}\n+fn main() { run(); }\n")]
     pub diff: String,
 }
 
@@ -152,8 +151,11 @@ pub struct Listing {
     #[payload(attribute, example = "src")]
     pub path: String,
     /// Whether there are more items.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub more: bool,
+    /// A line for each item.
+    #[payload(value, example = "main.rs (120 bytes)\n")]
+    pub text: String,
     /// The items.
     pub item: Vec<Listed>,
 }
@@ -206,8 +208,11 @@ pub struct Found {
     #[payload(attribute)]
     pub files: u64,
     /// The limit that stopped the search early, or `timeout`.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub stopped_by: Option<String>,
+    /// Each hit on a line, as in `src/main.rs:1: fn main() {}`.
+    #[payload(value, example = "src/main.rs:1: fn main() {}\n")]
+    pub text: String,
     /// The lines.
     pub hit: Vec<Hit>,
 }
@@ -237,6 +242,20 @@ pub struct Tree {
     /// How many levels are shown; default 8.
     #[payload(min = 1, example = "3")]
     pub max_depth: Option<u64>,
+    /// The form; default `tree`.
+    #[payload(no_example)]
+    pub format: Option<TreeForm>,
+}
+
+/// The form of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+#[non_exhaustive]
+pub enum TreeForm {
+    /// Each file is indented below its folder.
+    #[default]
+    Tree,
+    /// Each file has a line with its whole path.
+    Paths,
 }
 
 /// The tree of files, by name.
@@ -247,7 +266,7 @@ pub struct FileTree {
     #[payload(attribute, example = "2")]
     pub files: u64,
     /// Whether the search for files stopped early, because of a limit or the time.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub more: bool,
     /// A line for each file and folder.
     #[payload(text, value, example = "src/\n  main.rs\n  lib.rs\n")]
@@ -384,10 +403,9 @@ async fn list(State(root): State<Arc<Root>>, list: List) -> Result<Listing, Refu
 async fn tree(
     State(root): State<Arc<Root>>,
     cancel: Cancel,
-    Tree { path, max_depth }: Tree,
+    tree: Tree,
 ) -> Result<FileTree, Refused> {
-    let path = path.unwrap_or_else(|| ".".to_owned());
-    list::tree(&root, &path, max_depth.unwrap_or(DEPTH), &|| cancel.is_cancelled())
+    list::tree(&root, &tree, &|| cancel.is_cancelled())
 }
 
 async fn search(

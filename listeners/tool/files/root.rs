@@ -21,6 +21,8 @@ const COMPARED_MAX: usize = 1_000;
 /// The root folder, which is held open.
 pub(in super::super) struct Root {
     pub(in super::super) dir: Dir,
+    /// The root's path as the settings have it, made absolute.
+    given: PathBuf,
     /// The root's real path. A search walks this path, but opens the files that it finds relative
     /// to `dir`.
     pub(in super::super) path: PathBuf,
@@ -38,8 +40,29 @@ impl Root {
             false => path,
         };
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
+        let given = std::path::absolute(path)?;
         let path = std::fs::canonicalize(path)?;
-        Ok(Root { dir, path, limits, writing: Mutex::new(()) })
+        Ok(Root { dir, given, path, limits, writing: Mutex::new(()) })
+    }
+
+    /// Returns a caller's path, relative to the root. An absolute path must begin with the root's
+    /// path. A path that leads out of the root in another way is refused when it is opened.
+    pub(in super::super) fn relative<'a>(&self, path: &'a str) -> Result<&'a Path, Refused> {
+        let at = Path::new(path);
+        let inside = at.strip_prefix(&self.path).or_else(|_| at.strip_prefix(&self.given));
+        let at = inside.unwrap_or(at);
+        match at.components().next() {
+            None => Ok(Path::new(".")),
+            Some(Component::RootDir | Component::Prefix(_)) => Err(refused(
+                Reason::Outside,
+                path,
+                format!(
+                    "`{}` leads out of the folder; paths are written from it, as in `a/b.txt`",
+                    cut(path)
+                ),
+            )),
+            Some(_) => Ok(at),
+        }
     }
 
     /// Takes the lock for writing. Other calls that write or edit wait until the guard is dropped.
@@ -50,7 +73,7 @@ impl Root {
 
     /// Opens a file for reading. A folder, or anything else that isn't a file, is refused.
     pub(in super::super) fn file(&self, path: &str) -> Result<(File, Metadata), Refused> {
-        let at = relative(path)?;
+        let at = self.relative(path)?;
         let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
         is_file(path, &there)?;
         // By now, a FIFO may be at the path. The opening must not wait for the FIFO's other end.
@@ -106,24 +129,6 @@ impl Root {
             refusal.text.push_str(&format!("; did you mean `{}`?", cut(&near)));
         }
         refusal
-    }
-}
-
-/// Returns a caller's path, relative to the root. An absolute path is refused here. Any other path
-/// that leads out of the root is refused when it is opened.
-pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
-    let at = Path::new(path);
-    match at.components().next() {
-        None => Ok(Path::new(".")),
-        Some(Component::RootDir | Component::Prefix(_)) => Err(refused(
-            Reason::Outside,
-            path,
-            format!(
-                "`{}` leads out of the folder; paths are written from it, as in `a/b.txt`",
-                cut(path)
-            ),
-        )),
-        Some(_) => Ok(at),
     }
 }
 

@@ -13,7 +13,7 @@ use ignore::DirEntry;
 use super::super::text::{cut, known};
 use super::limits::FileLimits;
 use super::refuse::{refused, too_large};
-use super::root::{Root, relative, walk_below, within};
+use super::root::{Root, walk_below, within};
 use super::{Found, Hit, Reason, Refused};
 
 /// The maximum number of bytes of a compiled pattern.
@@ -31,7 +31,7 @@ pub(super) fn search(
 ) -> Result<Found, Refused> {
     let limits = &root.limits;
     let matcher = matcher(pattern, limits)?;
-    let at = relative(path)?;
+    let at = root.relative(path)?;
     let there = root.dir.metadata(at).map_err(|error| root.missing(path, &error))?;
     let mut hits =
         Hits { limits, path: String::new(), hit: Vec::new(), bytes: 0, is_over, stopped_by: None };
@@ -74,7 +74,7 @@ pub(super) fn walk(
     root: &Root,
     path: &str,
 ) -> Result<impl Iterator<Item = DirEntry> + use<>, Refused> {
-    let real = root.dir.canonicalize(relative(path)?);
+    let real = root.dir.canonicalize(root.relative(path)?);
     let real = real.map_err(|error| root.missing(path, &error))?;
     let files = walk_below(&root.path.join(real)).build().filter_map(Result::ok);
     Ok(files.filter(|it| it.file_type().is_some_and(|it| it.is_file())))
@@ -124,7 +124,14 @@ impl Hits<'_> {
     }
 
     fn found(self, files: u64) -> Found {
-        Found { files, stopped_by: self.stopped_by.map(str::to_owned), hit: self.hit }
+        let line = |Hit { path, line, text }: &Hit| format!("{path}:{line}: {text}\n");
+        let text = match &self.hit[..] {
+            [] => {
+                format!("No line matches, in {files} file{}.\n", if files == 1 { "" } else { "s" })
+            }
+            hits => hits.iter().map(line).collect(),
+        };
+        Found { files, stopped_by: self.stopped_by.map(str::to_owned), text, hit: self.hit }
     }
 }
 

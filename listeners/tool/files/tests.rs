@@ -98,10 +98,24 @@ fn a_tree_shows_what_a_search_would_look_at() {
         fs::write(place.work(name), text).unwrap();
     }
     fs::write(place.work("deep/.gitignore"), "*.log\n").unwrap();
-    let tree = |path: &str, depth| list::tree(&place.root, path, depth, &|| false);
+    let asked = |path: &str, depth, format| {
+        let (path, max_depth) = (Some(path.to_owned()), Some(depth));
+        list::tree(&place.root, &Tree { path, max_depth, format }, &|| false)
+    };
+    let tree = |path: &str, depth| asked(path, depth, None);
     let deep = tree("deep", 8).unwrap();
     assert_eq!((deep.files, deep.more, &*deep.text), (1, false, "er/\n  a.txt\n"));
     assert!(tree(".", 1).unwrap().text.contains("deep/ (1 file)\n"));
+    assert_eq!(asked("deep", 8, Some(TreeForm::Paths)).unwrap().text, "er/a.txt\n");
+    fs::create_dir(place.work("empty")).unwrap();
+    assert_eq!(tree("empty", 8).unwrap().text, "There are no files.\n");
+    // The folder's own path stands for the folder.
+    let whole = place.root.path.join("deep");
+    assert_eq!(tree(whole.to_str().unwrap(), 8).unwrap().text, deep.text);
+    let above = place.root.path.parent().unwrap().to_str().unwrap();
+    let from = "paths are written from it, as in `a/b.txt`";
+    let outside = format!("`{above}` leads out of the folder; {from}");
+    check(tree(above, 8), Reason::Outside, &outside);
     check(tree("three.txt", 8), Reason::WrongKind, "in `three.txt` something is no folder");
     check(tree("nowhere", 8), Reason::Missing, "there is no `nowhere`");
     let outside = "`../x` leads out of the folder; paths are written from it, as in `a/b.txt`";

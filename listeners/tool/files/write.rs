@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use super::super::text::cut;
 use super::refuse::{failed, refused, too_large};
-use super::root::{Root, is_file, relative};
+use super::root::{Root, is_file};
 use super::{Reason, Refused, Write, Written};
 
 /// Writes the file. The name of the temporary file contains the random number `chance`.
@@ -41,7 +41,7 @@ impl<'a> Target<'a> {
     /// a file below the root, the target is this file.
     pub(super) fn find(root: &Root, path: &'a str) -> Result<Target<'a>, Refused> {
         let fail = |error: io::Error| failed(path, &error);
-        let mut at = relative(path)?.to_owned();
+        let mut at = root.relative(path)?.to_owned();
         let is_link = root.dir.symlink_metadata(&at).is_ok_and(|it| it.is_symlink());
         if is_link {
             at = root.dir.canonicalize(&at).map_err(fail)?;

@@ -13,9 +13,10 @@
 //! [`command`](super::command).
 
 mod borrow;
+pub mod words;
 mod read;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ use super::path_tree::{DEPTH, PathTree};
 use super::text::{clean, cut, lossy};
 use borrow::Borrowed;
 use run::{ExitCause, Outcome};
+use words::{
+    Changes, Commit, Committed, Diff, Difference, FileTree, History, Log, Reason, Refused, Status,
+    Tree,
+};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "git";
@@ -50,206 +55,6 @@ const ROUNDS_MAX: u32 = 100;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// Shows the branch, and which files are changed, staged or unknown to Git.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Status {}
-
-/// The branch, and what is changed.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Changes {
-    /// The branch that is checked out, if there is one.
-    #[payload(attribute, example = "main")]
-    pub branch: Option<String>,
-    /// The commit that is checked out, if there is one.
-    #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
-    pub commit: Option<String>,
-    /// Whether more is changed than is shown.
-    #[payload(attribute)]
-    pub more: bool,
-    /// The files that are changed.
-    pub change: Vec<Change>,
-}
-
-/// One file that is changed.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-pub struct Change {
-    /// How the staged file differs from the commit.
-    #[payload(attribute)]
-    pub staged: Option<How>,
-    /// How the file differs from the staged one.
-    #[payload(attribute)]
-    pub unstaged: Option<How>,
-    /// The file, from the root.
-    #[payload(example = "src/main.rs")]
-    pub path: String,
-}
-
-/// How a file is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
-pub enum How {
-    /// It is new.
-    Added,
-    /// Its content is different.
-    Modified,
-    /// It was deleted.
-    Deleted,
-    /// It is of another type, such as a link.
-    Retyped,
-    /// Two sides of a merge changed it.
-    Conflict,
-    /// Git doesn't know it.
-    Untracked,
-}
-
-/// Shows a unified diff; by default of the changes that aren't staged.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Diff {
-    /// Only this file or folder, from the root.
-    #[payload(example = "src")]
-    pub path: Option<String>,
-    /// Whether to show the staged changes instead.
-    #[payload(example = "false")]
-    pub staged: Option<bool>,
-    /// A commit, whose changes and message are shown instead.
-    #[payload(example = "HEAD~1")]
-    pub commit: Option<String>,
-}
-
-/// A unified diff.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Difference {
-    /// The diff; of a long one the beginning and the end.
-    #[payload(value, example = "@@ -1 +1 @@\n-a\n+b\n")]
-    pub text: String,
-}
-
-/// Lists commits, the newest first.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Log {
-    /// Only commits of this file or folder, from the root.
-    #[payload(example = "src")]
-    pub path: Option<String>,
-    /// How many commits; default 20, at most 100.
-    #[payload(min = 1, example = "5")]
-    pub commits: Option<u64>,
-    /// The commit to begin with; by default the branch's newest.
-    #[payload(example = "HEAD~5")]
-    pub from: Option<String>,
-}
-
-/// Commits, the newest first.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct History {
-    /// The commits.
-    pub commit: Vec<Entry>,
-}
-
-/// One commit.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-pub struct Entry {
-    /// Its id.
-    #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
-    pub id: String,
-    /// Its author.
-    #[payload(attribute, example = "Ada")]
-    pub author: String,
-    /// The time at which the author made it, in ISO 8601.
-    #[payload(attribute, example = "2026-02-15T10:00:00+00:00")]
-    pub time: String,
-    /// The first line of its message.
-    #[payload(example = "Sums are right")]
-    pub subject: String,
-}
-
-/// Shows the tree of the files of a commit.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Tree {
-    /// The folder, from the root; by default everything.
-    #[payload(example = "src")]
-    pub path: Option<String>,
-    /// The commit; by default the branch's newest.
-    #[payload(example = "HEAD~1")]
-    pub commit: Option<String>,
-    /// How many levels are shown; default 8.
-    #[payload(min = 1, example = "3")]
-    pub max_depth: Option<u64>,
-}
-
-/// The tree of files, by name.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct FileTree {
-    /// How many files there are, including those that are too deep to be shown.
-    #[payload(attribute, example = "2")]
-    pub files: u64,
-    /// Whether there are more files, because Git's output was cut.
-    #[payload(attribute)]
-    pub more: bool,
-    /// A line for each file and folder.
-    #[payload(text, value, example = "src/\n  main.rs\n  lib.rs\n")]
-    pub text: String,
-}
-
-/// Commits files as they are now.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Commit {
-    /// The commit message.
-    #[payload(example = "Sums are right")]
-    pub message: String,
-    /// The files and folders, from the root; by default all that is changed or new.
-    #[payload(example = "src/main.rs")]
-    pub path: Vec<String>,
-}
-
-/// A commit was made.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Committed {
-    /// Its id.
-    #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
-    pub commit: String,
-    /// Its branch.
-    #[payload(attribute, example = "main")]
-    pub branch: String,
-}
-
-/// The request was refused, or failed.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
-pub struct Refused {
-    /// Why, in a word.
-    #[payload(attribute)]
-    pub reason: Reason,
-    /// Why, and how to correct it.
-    #[payload(value, example = "nothing is changed: there is nothing to commit")]
-    pub text: String,
-}
-
-/// Why a request was refused, or failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
-pub enum Reason {
-    /// There is no repository, or none that Git can work with here.
-    NoRepository,
-    /// Nothing is changed.
-    Nothing,
-    /// A merge or a similar operation is in progress, or no branch is checked out.
-    Busy,
-    /// The request has something that isn't allowed.
-    BadRequest,
-    /// It took too long.
-    Timeout,
-    /// Git failed.
-    Failed,
-}
-
 /// The `settings` of `use: git` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
@@ -266,6 +71,8 @@ pub struct Settings {
 
 struct Repository {
     root: PathBuf,
+    /// The root's path as the settings have it, made absolute.
+    given: PathBuf,
     git: String,
     bounds: Bounds,
     author: (String, String),
@@ -298,7 +105,8 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         confine::note()
     );
     let timeout = settings.limits.listener_time().saturating_mul(CALL_TIMES);
-    let state = Repository { root, git, bounds, author, commits: Mutex::new(()) };
+    let given = std::path::absolute(settings.root.path()).unwrap_or_else(|_| root.clone());
+    let state = Repository { root, given, git, bounds, author, commits: Mutex::new(()) };
     Ok(Listener::with_state(NAME, Arc::new(state))
         .own_namespace()
         .on(status)
@@ -351,32 +159,33 @@ async fn diff(State(it): State<Arc<Repository>>, asked: Diff) -> Result<Differen
     if let Some(commit) = &asked.commit {
         words.extend(["--end-of-options", revision(commit)?]);
     }
-    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let path = it.below(asked.path.as_deref());
     let outcome = call.run(&words, &path, "").await?;
     Ok(Difference { text: outcome.out.text(it.bounds.limits.output_bytes_max) })
 }
 
 async fn log(State(it): State<Arc<Repository>>, asked: Log) -> Result<History, Refused> {
     let call = it.begin().borrow()?;
-    let most = asked.commits.unwrap_or(COMMITS);
+    let most = asked.count.unwrap_or(COMMITS);
     if most > COMMITS_MAX {
-        return Err(bad(&format!("`commits` is at most {COMMITS_MAX}")));
+        return Err(bad(&format!("`count` is at most {COMMITS_MAX}")));
     }
     let most = format!("--max-count={most}");
     let mut words = vec!["log", "-z", "--no-color", "--no-show-signature", read::FORMAT, &most];
     if let Some(commit) = &asked.from {
         words.extend(["--end-of-options", revision(commit)?]);
     }
-    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let path = it.below(asked.path.as_deref());
     let outcome = call.run(&words, &path, "").await?;
-    Ok(History { commit: read::commits(&outcome.out.beginning().0) })
+    let commit = read::commits(&outcome.out.beginning().0);
+    Ok(History { text: read::log_text(&commit, asked.format.unwrap_or_default()), commit })
 }
 
 async fn tree(State(it): State<Arc<Repository>>, asked: Tree) -> Result<FileTree, Refused> {
     let call = it.begin().borrow()?;
     let commit = asked.commit.as_deref().map_or(Ok("HEAD"), revision)?;
     let words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit];
-    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let path = it.below(asked.path.as_deref());
     let outcome = call.run(&words, &path, "").await?;
     let (bytes, more) = outcome.out.beginning();
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
@@ -400,7 +209,7 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
     let _alone = it.commits.lock().await;
     let call = begun.borrow()?;
     let branch = call.borrowed.branch_to_commit_to(&it.root)?.to_owned();
-    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let path: Vec<&str> = asked.path.iter().flat_map(|path| it.below(Some(path))).collect();
     call.stage(&path).await?;
     let words = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=all"];
     if call.has_ended_well(&words, &path).await? {
@@ -420,6 +229,17 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
 }
 
 impl Repository {
+    /// The file or folder of a call, from the root. A path may also be absolute and begin with the
+    /// root. None for the root itself, which stands for everything.
+    fn below<'a>(&self, path: Option<&'a str>) -> Vec<&'a str> {
+        let inside = |path: &'a str| {
+            let at = Path::new(path);
+            let at = at.strip_prefix(&self.root).or_else(|_| at.strip_prefix(&self.given));
+            at.ok().and_then(Path::to_str).unwrap_or(path)
+        };
+        path.into_iter().map(inside).filter(|it| !matches!(*it, "" | "." | "./")).collect()
+    }
+
     /// Begins a call. The call's time limit runs from this moment.
     fn begin(&self) -> Begun<'_> {
         let time_us = Duration::from_secs(self.call_seconds()).as_micros();

@@ -1,7 +1,7 @@
 //! Parses the output of Git.
 
 use super::super::text::lossy;
-use super::{Change, Changes, Entry, How, Reason, Refused};
+use super::words::{Change, Changes, Entry, How, LogForm, Reason, Refused};
 
 /// The format in which `log` writes a commit: fields that each end with a NUL. No field can contain
 /// a NUL.
@@ -15,7 +15,13 @@ const CHANGES_MAX: usize = 500;
 /// incomplete and is left out.
 pub(super) fn changes(bytes: &[u8], is_cut: bool) -> Changes {
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
-    let mut all = Changes { branch: None, commit: None, more: is_cut, change: Vec::new() };
+    let mut all = Changes {
+        branch: None,
+        commit: None,
+        more: is_cut,
+        text: String::new(),
+        change: Vec::new(),
+    };
     for record in bytes[..end].split(|it| *it == 0).map(lossy) {
         let known = |it: &str| Some(it.to_owned()).filter(|it| !it.starts_with('('));
         if let Some(oid) = record.strip_prefix("# branch.oid ") {
@@ -29,7 +35,56 @@ pub(super) fn changes(bytes: &[u8], is_cut: bool) -> Changes {
             }
         }
     }
+    all.text = status_text(&all);
     all
+}
+
+/// The text of a status, as `git status --short --branch` has it.
+fn status_text(Changes { branch, commit, change, .. }: &Changes) -> String {
+    let mut text = match (branch, commit) {
+        (Some(branch), Some(_)) => format!("## {branch}\n"),
+        (Some(branch), None) => format!("## No commits yet on {branch}\n"),
+        (None, _) => "## HEAD (no branch)\n".to_owned(),
+    };
+    for Change { staged, unstaged, path } in change {
+        let letters = match unstaged {
+            Some(How::Untracked) => "??".to_owned(),
+            _ => [letter(*staged), letter(*unstaged)].iter().collect(),
+        };
+        text += &format!("{letters} {path}\n");
+    }
+    if change.is_empty() {
+        text += "nothing is changed\n";
+    }
+    text
+}
+
+fn letter(how: Option<How>) -> char {
+    match how {
+        None => ' ',
+        Some(How::Added) => 'A',
+        Some(How::Modified) => 'M',
+        Some(How::Deleted) => 'D',
+        Some(How::Retyped) => 'T',
+        Some(How::Conflict) => 'U',
+        Some(How::Untracked) => '?',
+    }
+}
+
+/// The number of characters of a shortened id.
+const SHORT_ID: usize = 10;
+
+/// The text of a log.
+pub(super) fn log_text(commits: &[Entry], form: LogForm) -> String {
+    let short = |id: &str| id.chars().take(SHORT_ID).collect::<String>();
+    let line = |Entry { id, author, time, subject }: &Entry| match form {
+        LogForm::Medium => format!("{id} {time} {author}: {subject}\n"),
+        LogForm::Oneline => format!("{} {subject}\n", short(id)),
+    };
+    match commits {
+        [] => "There are no commits.\n".to_owned(),
+        commits => commits.iter().map(line).collect(),
+    }
 }
 
 fn change(record: &str) -> Option<Change> {
@@ -102,7 +157,7 @@ mod tests {
     use super::*;
 
     fn said(of: &[u8], is_cut: bool) -> String {
-        let Changes { branch, commit, more, change } = changes(of, is_cut);
+        let Changes { branch, commit, more, change, .. } = changes(of, is_cut);
         let each = change.iter().map(|it| (it.staged, it.unstaged, it.path.as_str()));
         format!("{branch:?} {commit:?} {more} {:?}", each.collect::<Vec<_>>())
     }
@@ -122,6 +177,21 @@ mod tests {
         assert_eq!(said(fresh.as_bytes(), false), "None None false []");
         assert_eq!(said(b"? a\0? b", true), "None None true [(None, Some(Untracked), \"a\")]");
         assert_eq!(said(b"", false), "None None false []");
+    }
+
+    #[test]
+    fn a_status_and_a_log_are_texts_as_people_know_them() {
+        let all = "# branch.oid abc\0# branch.head main\0\
+                   1 A. N... 000000 100644 100644 0 1 a b.txt\0\
+                   1 .M N... 100644 100644 100644 1 1 c\0u UU N... 1 2 3 4 5 6 7 both\0? new/\0";
+        let text = "## main\nA  a b.txt\n M c\nUU both\n?? new/\n";
+        assert_eq!(changes(all.as_bytes(), false).text, text);
+        let fresh = b"# branch.oid (initial)\0# branch.head main\0";
+        assert_eq!(changes(fresh, false).text, "## No commits yet on main\nnothing is changed\n");
+        let log = commits(b"8edea02f13d4a4e5\0Ada\x002026-02-15\0Sums are right\0");
+        assert_eq!(log_text(&log, LogForm::Oneline), "8edea02f13 Sums are right\n");
+        let line = "8edea02f13d4a4e5 2026-02-15 Ada: Sums are right\n";
+        assert_eq!(log_text(&log, LogForm::Medium), line);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Declared {
         Ok(Http {
             url: url.into(),
             method: Some(self.method.to_string()),
-            headers: [].into(),
+            headers: None,
             body: None,
             json,
         })

@@ -32,14 +32,15 @@ use std::sync::Arc;
 
 use pumphouse::listener::{Beside, DeclaredPayload, Effects};
 use pumphouse::prelude::*;
+use pumphouse::schema;
 use pumphouse::wire::Json;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Url};
+use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 
 use super::text::{clean, cut};
 use super::web::limits::WebLimits;
-use super::web::{Answer, Read, Reason, Refusal, Web, kind_named, piece};
+use super::web::{Answer, Read, Reason, Refusal, Web, is_json, kind_named, piece};
 use credentials::Credentials;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
@@ -57,6 +58,8 @@ const SHOWN: [&str; 10] = [
     "www-authenticate",
     "x-request-id",
 ];
+/// The headers that tell a caller where or when to go on.
+const GUIDES: [&str; 4] = ["location", "retry-after", "link", "www-authenticate"];
 /// Headers that a caller may not give, because the HTTP client sets them itself.
 const OWN: [&str; 13] = [
     "accept-encoding",
@@ -88,7 +91,7 @@ pub struct Http {
     pub method: Option<String>,
     /// Request headers, by name.
     #[payload(no_example)]
-    pub headers: BTreeMap<String, String>,
+    pub headers: Option<BTreeMap<String, String>>,
     /// A text body; instead of `json`.
     #[payload(no_example)]
     pub body: Option<String>,
@@ -98,7 +101,7 @@ pub struct Http {
 }
 
 /// What the server answered.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
 pub struct Answered {
     /// The HTTP status.
@@ -108,12 +111,19 @@ pub struct Answered {
     #[payload(attribute, example = "application/json")]
     pub kind: String,
     /// Bytes that are cut from the end of the text.
-    #[payload(attribute)]
+    #[payload(attribute, note)]
     pub left_out: Option<u64>,
+    /// The status in words if it is no success, and where to go on, as in
+    /// `302 Found; location: /items`.
+    #[payload(attribute, note, no_example)]
+    pub outcome: Option<String>,
     /// Selected headers, such as `location`.
     pub headers: BTreeMap<String, String>,
-    /// The body, if it is text.
-    #[payload(example = "{\"id\": 7}")]
+    /// The body, if it is JSON.
+    #[payload(value, example = "{\"id\": 7}")]
+    pub json: Option<Json>,
+    /// The body, if it is another text.
+    #[payload(value, no_example)]
     pub text: Option<String>,
 }
 
@@ -217,7 +227,8 @@ impl Client {
     async fn answer(&self, request: Http) -> Result<Answered, Refusal> {
         let url = self.web.checked(&request.url)?;
         let method = method(request.method.as_deref().unwrap_or("GET"))?;
-        let mut headers = self.headers(&request.headers, &url)?;
+        let given = request.headers.unwrap_or_default();
+        let mut headers = self.headers(&given, &url)?;
         let body = match (request.body, request.json) {
             (Some(_), Some(_)) => return Err(bad("there is a `body` and a `json`: give one")),
             (Some(body), None) => body,
@@ -228,8 +239,7 @@ impl Client {
             }
             (None, None) => String::new(),
         };
-        let named: usize =
-            request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let named: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
         let most = self.web.limits.sent_bytes_max;
         if body.len() + named > most {
             return Err(Refusal::too_large("the request", "sent_bytes_max", most));
@@ -272,16 +282,29 @@ impl Client {
                 headers.insert(name.to_owned(), self.credentials.hide(clean(value)));
             }
         }
-        let status = answer.status.as_u16();
-        let Ok(Read { kind, text, .. }) = Read::of(answer, false) else {
-            let kind = kind_named(answer);
-            return Answered { status, kind, left_out: None, headers, text: None };
+        let (status, outcome) = (answer.status.as_u16(), outcome(answer.status, &headers));
+        let (kind, left_out, json, text) = match Read::of(answer, false) {
+            Err(_) => (kind_named(answer), None, None, None),
+            Ok(Read { kind, text, .. }) => {
+                let text = self.credentials.hide(text);
+                let (shown, next) = piece(&text, 0, self.web.limits.text_bytes_max);
+                let left_out = next.map(|_| (text.len() - shown.len()) as u64);
+                match schema::json::read(shown).ok().filter(|_| is_json(answer)) {
+                    Some(json) => (kind, left_out, Some(Json(json)), None),
+                    None => (kind, left_out, None, Some(shown.to_owned())),
+                }
+            }
         };
-        let text = self.credentials.hide(text);
-        let (shown, next) = piece(&text, 0, self.web.limits.text_bytes_max);
-        let left_out = next.map(|_| (text.len() - shown.len()) as u64);
-        Answered { status, kind, left_out, headers, text: Some(shown.to_owned()) }
+        Answered { status, kind, left_out, outcome, headers, json, text }
     }
+}
+
+/// What a caller should know of an answer besides its body.
+fn outcome(status: StatusCode, headers: &BTreeMap<String, String>) -> Option<String> {
+    let status = Some(status).filter(|it| !it.is_success()).map(|it| it.to_string());
+    let told = GUIDES.iter().filter_map(|name| Some(format!("{name}: {}", headers.get(*name)?)));
+    let all: Vec<String> = status.into_iter().chain(told).collect();
+    Some(all.join("; ")).filter(|it| !it.is_empty())
 }
 
 fn method(text: &str) -> Result<Method, Refusal> {

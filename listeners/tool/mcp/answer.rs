@@ -39,12 +39,8 @@ pub(super) fn answer(
     if is_error {
         return failed(Reason::Tool, &text);
     }
-    let mut result = ToolResult {
-        tool: tool.to_owned(),
-        text: cut(&text, limits.text_bytes_max),
-        data: None,
-        attachment: Vec::new(),
-    };
+    let mut text = cut(&text, limits.text_bytes_max);
+    let mut kept = None;
     if let Some(data) = answer.get("structuredContent").filter(|it| !it.is_null()) {
         let length = data.to_string().len();
         match length > limits.data_bytes_max {
@@ -54,12 +50,15 @@ pub(super) fn answer(
                     "[structured content of {length} bytes left out; the limit \
                                     data_bytes_max is {most}]"
                 );
-                result.text = format!("{}\n{note}", result.text);
+                text = format!("{text}\n{note}");
             }
-            false => result.data = Some(Json(data.clone())),
+            false => kept = Some(Json(data.clone())),
         }
     }
-    Ok((result, contents.all))
+    // Without a text, the structured content is the value.
+    let text = Some(text).filter(|it| !it.is_empty() || kept.is_none());
+    let (tool, attachment) = (tool.to_owned(), Vec::new());
+    Ok((ToolResult { tool, text, data: kept, attachment }, contents.all))
 }
 
 /// Collects the attachments of an answer: at most `room` of them, each of at most `bytes_max`

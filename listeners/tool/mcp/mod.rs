@@ -67,9 +67,10 @@ pub struct ToolResult {
     #[payload(attribute)]
     pub tool: String,
     /// The answer's text; other content is named in brackets.
-    #[payload(example = "It is noon.")]
-    pub text: String,
+    #[payload(value, example = "It is noon.")]
+    pub text: Option<String>,
     /// Structured content, as JSON.
+    #[payload(value, no_example)]
     pub data: Option<Json>,
     /// Content that isn't text, in the order in which the text names it.
     #[payload(no_example)]
@@ -87,7 +88,7 @@ pub struct ToolFailed {
     #[payload(attribute)]
     pub reason: Reason,
     /// Why, in the words of the tool, the server or the pump.
-    #[payload(example = "there is no time zone Atlantis")]
+    #[payload(value, example = "there is no time zone Atlantis")]
     pub text: String,
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
 use crate::limits::{ActionLimits, PROMPT_BYTES_MAX};
-use crate::listener::Listener;
+use crate::listener::{Listener, Need};
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
 use crate::listeners::agent::settings::{
@@ -27,7 +27,7 @@ use crate::manifest::yaml::Node;
 use crate::model::Model;
 use crate::name::Name;
 use crate::reply::Streaming;
-use crate::schema::nearest;
+use crate::schema::{self, Schema, nearest};
 use crate::xml;
 
 /// Names that are refused if the namespace of a listener's payloads contains its name. The
@@ -292,6 +292,7 @@ impl Reader<'_> {
             let text = match payload {
                 Some(it) if taken.contains(it) => continue,
                 None if taken.len() < 2 => continue,
+                None if Self::has_fitting(feed, listener, &taken) => continue,
                 Some(it) => format!("`{}` takes no payload `{}`", listener.name(), cut(it)),
                 None => format!("`{}` takes several payloads", listener.name()),
             };
@@ -305,6 +306,18 @@ impl Reader<'_> {
                 taken.iter().map(|it| format!("{}.{it}", listener.name())).collect();
             self.wrong(mistake.advice(format!("name one of {}", all.join(", "))));
         }
+    }
+
+    /// Whether the parameters of a feed's source fit exactly one of these payloads of a listener.
+    fn has_fitting(feed: &Node, listener: &Listener, taken: &BTreeSet<&str>) -> bool {
+        let params = feed.key("source").and_then(|it| it.key("params"));
+        let given = params.map(Node::keys).unwrap_or_default();
+        let is_taken = |it: &Schema| listener.takes().any(|name| *name == it.name);
+        let fitting = listener.spec.needs.iter().filter_map(|it| match it {
+            Need::Accept(it) => Some(&**it).filter(|it| taken.contains(it.name.local())),
+            _ => None,
+        });
+        fitting.filter(|it| is_taken(it) && schema::fits(it, &given)).count() == 1
     }
 
     /// Adds a mistake for each item of a list of feeds from services if its `source` names no

@@ -306,8 +306,38 @@ fn the_value_is_the_marked_field_else_the_one_scalar_else_nothing() {
     check(schema(vec![], beside()), json!({ "n": 1, "y": 2 }), Some(json!({ "y": 2 })));
     check(schema(vec![], beside()), json!({ "n": 1, "n-2": 2 }), Some(json!({ "n": 2 })));
     check(schema(vec![], beside()), json!({ "n": 1 }), Some(Value::Null));
+    // Of several marked fields, the first one counts that is there.
+    let several = || {
+        let list = Field { name: "list".into(), ..valued(text(Occurs::Many)) };
+        vec![valued(text(Occurs::Optional)), valued(number("n", Occurs::Optional)), list]
+    };
+    check(schema(vec![], several()), json!({ "it": "x", "n": 1, "list": [] }), Some(json!("x")));
+    check(schema(vec![], several()), json!({ "n": 1, "list": ["y"] }), Some(json!(1)));
+    check(schema(vec![], several()), json!({ "list": ["y"] }), Some(json!(["y"])));
+    check(schema(vec![], several()), json!({ "list": [] }), Some(Value::Null));
+    let all = values(&schema(vec![], several()), &json!({ "it": "x", "list": ["y"] }));
+    assert_eq!(all, [json!("x"), json!(["y"])]);
     let any = Schema::any(Name::new("urn:test", "s"), "");
     check(any, json!({ "xml": "<s/>" }), None);
+}
+
+#[test]
+fn a_note_is_a_marked_field_that_says_something() {
+    let note =
+        |name, scalar, occurs| Field { is_note: true, ..field(name, Kind::Scalar(scalar), occurs) };
+    let attributes = vec![
+        note("next", Scalar::U8, Occurs::Optional),
+        note("more", Scalar::Boolean, Occurs::One),
+    ];
+    let elements = vec![
+        note("at", Scalar::U8, Occurs::Many),
+        field("of", Kind::Scalar(Scalar::U8), Occurs::One),
+    ];
+    let schema = schema(attributes, elements);
+    let of = |json: Value| notes(&schema, &json);
+    assert_eq!(of(json!({ "next": 0, "more": false, "at": [], "of": 1 })), []);
+    let all = of(json!({ "next": 7, "more": true, "at": [1], "of": 1 }));
+    assert_eq!(all, [("next", json!(7)), ("more", json!(true)), ("at", json!([1]))]);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 use super::member::{Member, Property, members};
 use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 
-/// Returns the value of a payload, given the payload's JSON form. If a field is marked with
-/// `#[payload(value)]`, the value is that field's value, or null if the field is missing.
+/// Returns the value of a payload, given the payload's JSON form. If fields are marked with
+/// `#[payload(value)]`, the value is that of the first of them that the payload has. A list without
+/// items counts as missing. If all of them are missing, the value is null, or the empty list.
 /// Otherwise, if the payload consists of one scalar, the value is that scalar. The scalar is the
 /// payload's text, or its only field. Returns `None` if neither rule applies. Callers then take
 /// the whole payload as the value.
@@ -33,13 +34,56 @@ use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 pub fn value(schema: &Schema, json: &Value) -> Option<Value> {
     let all = json.as_object()?;
     let shape = &schema.shape;
-    let Some(marked) = shape.fields().position(|it| it.is_value) else {
+    let mut marked = marked(shape, |it| it.is_value, all).map(|(_, value)| value).peekable();
+    if marked.peek().is_none() {
         return all.values().next().filter(|_| is_scalar(shape)).cloned();
-    };
-    Some(match members(shape).get(marked)? {
-        Member::Field(it) => all.get(&*it.name).cloned().unwrap_or_default(),
-        Member::Choice { variants, .. } => chosen(variants, all),
+    }
+    let first = marked.peek().cloned();
+    marked.find(is_there).or(first)
+}
+
+/// Returns what a payload has of the fields that are marked with `#[payload(value)]`, in their
+/// order. The first is the payload's [`value`](fn@value).
+#[must_use]
+pub fn values(schema: &Schema, json: &Value) -> Vec<Value> {
+    let all = json.as_object().into_iter();
+    let marked = all.flat_map(|all| marked(&schema.shape, |it| it.is_value, all));
+    marked.map(|(_, value)| value).filter(is_there).collect()
+}
+
+/// Returns what a payload has of the fields that are marked with `#[payload(note)]`, with their
+/// names, in their order. A field that is false or 0, or a list without items, counts as missing.
+#[must_use]
+pub fn notes<'a>(schema: &'a Schema, json: &Value) -> Vec<(&'a str, Value)> {
+    let all = json.as_object().into_iter();
+    let marked = all.flat_map(|all| marked(&schema.shape, |it| it.is_note, all));
+    let is_nothing = |it: &Value| *it == Value::Bool(false) || *it == Value::from(0);
+    marked.filter(|(_, value)| is_there(value) && !is_nothing(value)).collect()
+}
+
+/// The marked fields of a shape, with what the payload has of them. Null if a field is missing.
+fn marked<'a>(
+    shape: &'a Shape,
+    is_marked: impl Fn(&Field) -> bool,
+    all: &Map<String, Value>,
+) -> impl Iterator<Item = (&'a str, Value)> {
+    let fields = shape.fields().zip(members(shape)).filter(move |(field, _)| is_marked(field));
+    fields.map(|(field, member)| {
+        let value = match &member {
+            Member::Field(it) => all.get(&*it.name).cloned().unwrap_or_default(),
+            Member::Choice { variants, .. } => chosen(variants, all),
+        };
+        (&*field.name, value)
     })
+}
+
+/// Whether a payload has the field with this value.
+fn is_there(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    }
 }
 
 /// Finds the variant of a choice that occurs in `all`, and returns an object with only that

@@ -88,6 +88,7 @@ fn ok(of: u64, id: &str) -> Element {
         show: None,
         because: None,
         answer: Some(Stopped::NAME.to_string()),
+        note: Vec::new(),
         warning: Vec::new(),
         error: None,
         value: Some(ResultValue { form: None, text: "null".to_owned() }),

@@ -74,7 +74,7 @@ listeners:
     model: m
     context_feeds:
       - {id: repo, source: {type: tool, name: repository.tree, params: {max_depth: 3}}}
-      - {id: commits, source: {type: tool, name: repository.log, params: {commits: 10}}}
+      - {id: commits, source: {type: tool, name: repository.log, params: {count: 10}}}
       - {id: work, source: {type: tool, name: folder.tree}}
       - {id: letter, source: {type: tool, name: folder.read, params: {path: a.txt}}}
 ",
@@ -97,7 +97,7 @@ fn an_agent_sees_what_is_changed_and_commits_it() {
 <action id="rest">{"name": "git.commit", "parameters": {"message": "New: ümlaut"}}</action>
 %% reply
 <action id="none">{"name": "git.commit", "parameters": {"message": "Nothing"}}</action>
-<action id="all">{"name": "git.log", "parameters": {"commits": 2}}</action>
+<action id="all">{"name": "git.log", "parameters": {"count": 2}}</action>
 <action id="past">{"name": "git.diff", "parameters": {"commit": "HEAD~1"}}</action>
 <action id="odd">{"name": "git.diff", "parameters": {"commit": "--output=x"}}</action>
 %% reply
@@ -170,7 +170,7 @@ fn what_git_wont_do_is_a_refusal_without_the_machines_paths() {
     refused("diff", "<path>../secret</path>", &["failed", "outside repository"]);
     refused("diff", "<path>/etc/passwd</path>", &["failed", "outside repository"]);
     refused("diff", "<staged>true</staged><commit>HEAD</commit>", &["bad-request", "give one"]);
-    refused("log", "<commits>101</commits>", &["`commits` is at most 100"]);
+    refused("log", "<count>101</count>", &["`count` is at most 100"]);
     refused("log", "<from>no-such</from>", &["failed", "no-such"]);
     refused("commit", "<message> </message>", &["the `message` is empty"]);
     let nothing = ["nothing", "nothing is changed there"];

@@ -22,7 +22,7 @@ fn pump(site: &Site, credentials: Option<&NamedTempFile>) -> Pump {
 }
 
 fn to(url: String) -> Http {
-    Http { url, method: None, headers: BTreeMap::new(), body: None, json: None }
+    Http { url, method: None, headers: None, body: None, json: None }
 }
 
 async fn ask(pump: &Pump, it: Http) -> Result<Answered, Refused> {
@@ -51,23 +51,50 @@ async fn a_request_is_sent_as_it_was_said() {
     });
     let site = site.await;
     let pump = pump(&site, None);
-    let headers = BTreeMap::from([("X-Kind".to_owned(), "tea".to_owned())]);
+    let headers = Some(BTreeMap::from([("X-Kind".to_owned(), "tea".to_owned())]));
     let json = Some(Json(serde_json::json!({ "a": 1 })));
     let method = Some("put".to_owned());
     let put = Http { method, headers, json, ..to(site.url("/made")) };
     let answered = ask(&pump, put).await.unwrap();
     assert_eq!((answered.status, answered.text.as_deref()), (201, Some("")));
+    assert_eq!(answered.outcome, None);
     assert_eq!(answered.headers, BTreeMap::from([("etag".to_owned(), "\"7\"".to_owned())]));
     let request = site.asked().remove(0);
     for it in ["PUT /made HTTP/1.1", "x-kind: tea", "content-type: application/json", "{\"a\":1}"] {
         assert!(request.contains(it), "{request}");
     }
     // What a server says of failure is its answer, and a redirect isn't followed.
-    assert_eq!(ask(&pump, to(site.url("/none"))).await.unwrap().status, 404);
+    let none = ask(&pump, to(site.url("/none"))).await.unwrap();
+    assert_eq!((none.status, none.outcome.as_deref()), (404, Some("404 Not Found")));
     let away = ask(&pump, to(site.url("/away"))).await.unwrap();
     assert_eq!((away.status, away.headers["location"].as_str()), (302, "http://169.254.169.254/"));
+    assert_eq!(away.outcome.as_deref(), Some("302 Found; location: http://169.254.169.254/"));
     let image = ask(&pump, to(site.url("/image"))).await.unwrap();
     assert_eq!((image.kind.as_str(), image.text), ("image/png", None));
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_of_json_is_json_and_any_other_a_text() {
+    let site = Site::start(|path| match path {
+        "/json" => page("application/json", "{\"price\": 2.50, \"id\": 9007199254740993}"),
+        "/problem" => page("application/problem+json; charset=utf-8", "[1]"),
+        "/broken" => page("application/json", "{\"price\": "),
+        "/long" => page("application/json", format!("[\"{}\"]", "x".repeat(100_000))),
+        _ => page("text/plain", "{\"price\": 2}"),
+    });
+    let site = site.await;
+    let pump = pump(&site, None);
+    let json = async |path: &str| {
+        let it = ask(&pump, to(site.url(path))).await.unwrap();
+        assert!(it.json.is_none() || it.text.is_none(), "{it:?}");
+        it.json.map(|it| it.0.to_string())
+    };
+    assert_eq!(json("/json").await.unwrap(), "{\"id\":9007199254740993,\"price\":2.5}");
+    assert_eq!(json("/problem").await.as_deref(), Some("[1]"));
+    for path in ["/broken", "/long", "/plain"] {
+        assert_eq!(json(path).await, None, "{path}");
+    }
     pump.shutdown().await.unwrap();
 }
 
@@ -76,7 +103,7 @@ async fn what_a_request_may_not_have_is_refused() {
     let site = Site::one(page("text/plain", "x")).await;
     let pump = pump(&site, None);
     let header = |name: &str, value: &str| {
-        let headers = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let headers = Some(BTreeMap::from([(name.to_owned(), value.to_owned())]));
         Http { headers, ..to(site.url("/")) }
     };
     let method = |it: &str| Http { method: Some(it.to_owned()), ..to(site.url("/")) };
@@ -110,7 +137,7 @@ async fn a_credential_is_sent_to_its_host_and_shown_nowhere() {
     let answered = ask(&pump, to(site.url("/"))).await.unwrap();
     assert_eq!(answered.text.as_deref(), Some("you sent …, \"…\""));
     assert!(site.asked()[0].contains("authorization: Bearer s3cret-token\r\n"));
-    let headers = BTreeMap::from([("Authorization".to_owned(), "mine".to_owned())]);
+    let headers = Some(BTreeMap::from([("Authorization".to_owned(), "mine".to_owned())]));
     let refused = ask(&pump, Http { headers, ..to(site.url("/")) }).await.unwrap_err();
     assert!(refused.text.contains("is sent anyway"), "{refused:?}");
     pump.shutdown().await.unwrap();

@@ -106,9 +106,10 @@ fn an_agent_calls_a_cache_by_its_own_name() {
 <action id="load">{"name": "redis_cache", "parameters":
 {"operation": "get", "key": "result_123"}}</action>
 %% reply
-<response>It is ${load.value}.</response>
+<response>It was $store; it is $load, or ${load.value}.</response>
 "#;
-    in_order(&asked(&organism(&tools, replies), "Keep it."), &["<response", "It is 42."]);
+    let told = asked(&organism(&tools, replies), "Keep it.");
+    in_order(&told, &["<note>[ttl: 3600]</note>", "<response", "It was set; it is 42, or 42."]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod subscribe;
 mod system_monitor;
 mod together;
 mod typed;
+mod values;
 
 use serde_json::Value;
 

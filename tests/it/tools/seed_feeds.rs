@@ -69,15 +69,13 @@ fn every_feed_of_the_document_has_its_content() {
         agent("operator", MONITORING),
         agent("reader", DOCUMENTS),
     ];
-    let variables =
-        [("JOURNAL_ROOT", "/my/journal"), ("REPO_ROOT", "/my/repo"), ("DEBUG_MODE", "true")];
-    let Some(pump) = serve_with(&agents.concat(), &variables) else { return };
+    let Some(pump) = serve_with(&agents.concat(), &[("DEBUG_MODE", "true")]) else { return };
     pump.scene.write("docs/guide.md", "Warm the pot.\n");
     pump.scene.write("README.md", "# Tea\n");
     let journal: [(&str, &[&str]); 3] = [
         ("current_datetime", &["20", "T", "Z"]),
         ("system_metrics", &["load", "memory"]),
-        ("journal_tree", &["tree", "/my/journal"]),
+        ("journal_tree", &["2026/\n  today.md\n"]),
     ];
     shows(&pump, "drafter", &journal);
     shows(&pump, "journalist", &journal);
@@ -88,15 +86,15 @@ fn every_feed_of_the_document_has_its_content() {
         &pump,
         "coder",
         &[
-            ("repo_structure", &["3", "/my/repo"]),
-            ("recent_commits", &["10", "oneline"]),
-            ("code_summary", &["/my/repo"]),
+            ("repo_structure", &["src/\n  main.rs\n"]),
+            ("recent_commits", &[" Sums are right\n"]),
+            ("code_summary", &["src/ main.rs"]),
         ],
     );
     shows(
         &pump,
         "operator",
-        &[("docker_status", &["{"]), ("service_health", &["health_check_service"])],
+        &[("docker_status", &["CONTAINER ID"]), ("service_health", &["health_check_service"])],
     );
     shows(&pump, "reader", &[("project_docs", &["## docs/guide.md", "Warm", "## README.md"])]);
 }

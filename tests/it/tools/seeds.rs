@@ -1,5 +1,5 @@
-//! `examples/seeds.yaml`: the parameters of each call in the seed documents come back in the call's
-//! result.
+//! `examples/seeds.yaml`: each call of the seed documents does what it is for. Of a service that is
+//! only stood in for, and of an agent, the parameters come back in the call's result.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -14,6 +14,8 @@ use crate::program::{Ran, Scene, Server};
 pub(super) struct Pump {
     pub(super) scene: Scene,
     pub(super) server: Server,
+    /// The host and port of what stands in for the services.
+    services: String,
     stand_in: Child,
 }
 
@@ -48,12 +50,32 @@ pub(super) fn serve_with(more: &str, variables: &[(&str, &str)]) -> Option<Pump>
     let manifest = fs::read_to_string(examples.join("seeds.yaml")).unwrap();
     let here = format!("127.0.0.1:{}", port.trim());
     scene.write("seeds.yaml", manifest.replace("127.0.0.1:9000", &here) + more);
+    for folder in ["journal", "repo"] {
+        fs::create_dir(scene.path(folder)).unwrap();
+    }
+    scene.write("journal/2026/today.md", "Brewed tea.\n");
+    repository(&scene);
+    let folders = [("JOURNAL_ROOT", "journal"), ("REPO_ROOT", "repo")];
+    let folders = folders.map(|(name, folder)| (name, scene.path(folder)));
     let mut check = scene.command(&["check", "seeds.yaml"]);
+    check.envs(folders.clone());
     let checked = Ran::of(check.envs(variables.iter().copied()));
     checked.code(0).says(&["seeds.yaml is sound"]);
     let mut serve = scene.command(&["run", "seeds.yaml", "--json", "--listen", "127.0.0.1:0"]);
+    serve.envs(folders);
     let server = Server::begin(serve.envs(variables.iter().copied()));
-    Some(Pump { scene, server, stand_in })
+    Some(Pump { scene, server, services: here, stand_in })
+}
+
+/// Makes a repository with one commit, in the folder `repo`.
+fn repository(scene: &Scene) {
+    scene.write("repo/src/main.rs", "fn main() {}\n");
+    let author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    let commit = [&author[..], &["commit", "-q", "-m", "Sums are right"]].concat();
+    for words in [&["init", "-q", "-b", "main"][..], &["add", "."], &commit] {
+        let done = Command::new("git").args(words).current_dir(scene.path("repo")).status();
+        assert!(done.unwrap().success(), "{words:?}");
+    }
 }
 
 /// What comes of a call.
@@ -70,11 +92,10 @@ fn call(pump: &Pump, kind: &str, name: &str, parameters: &Value) -> String {
 }
 
 #[test]
-fn the_parameters_of_each_call_come_back_in_its_result() {
+fn the_parameters_of_a_call_of_a_stand_in_come_back_in_its_result() {
     let Some(pump) = serve() else { return };
     let page = "https://example.com";
     for (kind, name, parameters) in [
-        ("tool", "web_scraper", json!({ "url": "https://api.example.com/data", "method": "GET" })),
         ("tool", "database_query", json!({ "query": "SELECT * FROM users" })),
         ("agent", "data_analyzer", json!({ "webpage": page, "users": "Ada" })),
         ("agent", "data_analyzer", json!({ "data": "7", "analysis_type": "comprehensive" })),
@@ -84,12 +105,6 @@ fn the_parameters_of_each_call_come_back_in_its_result() {
         ("llm", "summarize", json!({ "prompt": "Main purpose?", "context": "src/main.rs" })),
         ("tool", "authenticate", json!({ "token": "t0ken" })),
         ("tool", "fetch_data", json!({ "source": "api" })),
-        ("relic", "logger", json!({ "event": "data_processed" })),
-        (
-            "tool",
-            "logger",
-            json!({ "timestamp": "2026-01-01", "message": "Done", "system_load": 1 }),
-        ),
         ("relic", "log_service", json!({ "filter": "ERROR", "since": "1h" })),
         ("tool", "text_analyzer", json!({ "text": "Words & <more>" })),
         ("relic", "cache_store", json!({ "key": "analysis_result", "value": "fine" })),
@@ -102,12 +117,6 @@ fn the_parameters_of_each_call_come_back_in_its_result() {
             json!({ "wikipedia": "AI", "research_papers": "ten", "news": "seven" }),
         ),
         ("agent", "deep_analyzer", json!({ "data": "preliminary" })),
-        ("tool", "file_editor", json!({ "path": "a.rs", "old": "a - b", "new": "a + b" })),
-        ("tool", "filesystem", json!({ "path": "/journal", "format": "tree" })),
-        ("tool", "git_tree", json!({ "path": "/repo", "max_depth": 3 })),
-        ("tool", "git_log", json!({ "count": 10, "format": "oneline" })),
-        ("tool", "docker_ps", json!({})),
-        ("workflow", "data_pipeline", json!({ "input_data": "raw", "steps": ["clean"] })),
         ("relic", "health_check_service", json!({})),
         ("tool", "expensive_api_call", json!({})),
         ("relic", "data_warehouse", json!({})),
@@ -129,7 +138,7 @@ fn what_is_computed_here_is_computed() {
     let calculator = json!({ "operation": "add", "a": 5, "b": 3 });
     assert!(call(&pump, "tool", "calculator", &calculator).contains("add 5 3 = 8"));
     let set = json!({ "operation": "set", "key": "result_123", "value": "42", "ttl": 3600 });
-    assert!(call(&pump, "relic", "redis_cache", &set).contains("3600"));
+    assert!(call(&pump, "relic", "redis_cache", &set).contains("[ttl: 3600]"));
     let get = json!({ "operation": "get", "key": "result_123" });
     assert!(call(&pump, "relic", "redis_cache", &get).contains("42"));
     let metrics = json!({ "metrics": ["cpu", "memory"] });
@@ -139,15 +148,43 @@ fn what_is_computed_here_is_computed() {
     assert!(call(&pump, "llm", "summarize", &model).contains("Long."));
 }
 
+#[test]
+fn the_tools_of_this_machine_are_the_shipped_ones() {
+    let Some(pump) = serve() else { return };
+    pump.scene.write("a.rs", "a - b\n");
+    let edit = json!({ "path": "a.rs", "old": "a - b", "new": "a + b" });
+    assert!(call(&pump, "tool", "file_editor", &edit).contains("-a - b"));
+    assert_eq!(fs::read_to_string(pump.scene.path("a.rs")).unwrap(), "a + b\n");
+    let folder = |name: &str| pump.scene.path(name).to_str().unwrap().to_owned();
+    let tree = json!({ "path": folder("journal"), "format": "tree" });
+    let shown = call(&pump, "tool", "filesystem", &tree).replace("\n│ ", "\n");
+    assert!(shown.contains("2026/\n  today.md\n"), "{shown}");
+    let tree = json!({ "path": folder("repo"), "max_depth": 3 });
+    let shown = call(&pump, "tool", "git_tree", &tree).replace("\n│ ", "\n");
+    assert!(shown.contains("src/\n  main.rs\n"), "{shown}");
+    let log = json!({ "count": 10, "format": "oneline" });
+    assert!(call(&pump, "tool", "git_log", &log).contains(" Sums are right"));
+    assert!(call(&pump, "tool", "docker_ps", &json!({})).contains("CONTAINER ID"));
+    let first = json!({ "event": "data_processed" });
+    let next = json!({ "timestamp": "2026-01-01", "message": "Done", "system_load": 1 });
+    for (kind, it) in [("relic", &first), ("tool", &next)] {
+        call(&pump, kind, "logger", it);
+    }
+    let logged = fs::read_to_string(pump.scene.path("events.jsonl")).unwrap();
+    let logged: Vec<Value> = logged.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!(logged, [first, next]);
+}
+
 /// The call of the document on actions, and that of its document feed.
 #[test]
 fn the_workflows_do_their_steps() {
     let Some(pump) = serve() else { return };
-    let steps = json!({ "input_data": "raw", "steps": ["validate", "transform", "load"] });
-    let done = call(&pump, "workflow", "data_pipeline", &steps);
-    assert!(done.contains("validated") && done.contains("\"loaded\""), "{done}");
+    let steps = json!({ "input_data": "b\na", "steps": ["validate", "transform", "load"] });
+    let done = call(&pump, "workflow", "data_pipeline", &steps).replace("\n│ ", "\n");
+    assert!(done.contains(">a\nb</value>"), "{done}");
+    assert_eq!(fs::read_to_string(pump.scene.path("warehouse.txt")).unwrap(), "a\nb\n");
     let some = json!({ "input_data": "raw", "steps": ["validate"] });
-    assert!(call(&pump, "workflow", "data_pipeline", &some).contains("\"loaded\":null"));
+    assert!(call(&pump, "workflow", "data_pipeline", &some).contains(">null</value>"));
     pump.scene.write("README.md", "Brews tea.\n");
     let paths = json!({ "paths": ["README.md"], "format": "markdown" });
     let gathered = call(&pump, "workflow", "doc_aggregator", &paths);
@@ -157,9 +194,12 @@ fn the_workflows_do_their_steps() {
 #[test]
 fn a_service_of_the_network_is_asked_over_http() {
     let Some(pump) = serve() else { return };
+    let url = format!("http://{}/data", pump.services);
+    let page = call(&pump, "tool", "web_scraper", &json!({ "url": url, "method": "GET" }));
+    assert!(page.contains("\"service\":\"data\""), "{page}");
     let asked = json!({ "query": "a & b = c?", "max_results": 10 });
     let found = call(&pump, "tool", "arxiv_search", &asked);
-    assert!(found.contains("arxiv_search") && found.contains("200"), "{found}");
+    assert!(found.contains("arxiv_search") && found.contains("a &amp; b = c?"), "{found}");
     let asked = json!({ "key": "k", "value": { "deep": [1, 2] } });
     let kept = call(&pump, "relic", "cache_store", &asked);
     assert!(kept.contains("deep") && kept.contains("cache_store"), "{kept}");

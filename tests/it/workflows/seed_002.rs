@@ -1,5 +1,6 @@
 //! The examples of the document *LLM-Driven Metadata & Workflow Triggering System*.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::program::{Ran, Scene, Server};
@@ -9,11 +10,27 @@ const FINALIZATION: &str = include_str!("seed_002/code_finalization.yml");
 const REPLY: &str = include_str!("seed_002/reply.txt");
 const WRONG: &str = include_str!("seed_002/wrong.txt");
 
-/// A listener that returns its parameters as JSON.
-pub(super) fn cat(name: &str, fields: &[&str]) -> String {
+/// A listener that appends its parameters as JSON to the file `NAME.jsonl`, and answers with them.
+/// It stands in for an author's own program.
+pub(super) fn records(name: &str, fields: &[&str]) -> String {
     let each: Vec<String> = fields.iter().map(|it| format!("{it}: {{}}")).collect();
     let takes = format!("{{type: object, properties: {{{}}}}}", each.join(", "));
-    format!("  - {{use: command, name: {name}, settings: {{run: [cat], takes: {takes}}}}}\n")
+    let run = format!("[tee, -a, {name}.jsonl]");
+    format!("  - {{use: command, name: {name}, settings: {{run: {run}, takes: {takes}}}}}\n")
+}
+
+/// Makes a repository in the folder `repo`, with a file that isn't committed yet.
+fn repository(scene: &Scene) {
+    scene.write("repo/src/main.rs", "fn main() {}\n");
+    git(scene, &["init", "-q", "-b", "main"]);
+}
+
+/// What Git says in the folder `repo`.
+#[track_caller]
+fn git(scene: &Scene, words: &[&str]) -> String {
+    let ran = Command::new("git").args(words).current_dir(scene.path("repo")).output().unwrap();
+    assert!(ran.status.success(), "{words:?}: {ran:?}");
+    String::from_utf8(ran.stdout).unwrap()
 }
 
 /// The document's agent and workflow, with the listeners that it names. The agent replies so.
@@ -36,10 +53,11 @@ trigger:
     let alert = format!("kind: Workflow\nname: high_priority_alert\n{trigger}{alert}");
     scene.write("workflows/high_priority_alert.yml", alert);
     let listeners = [
-        cat("changelog_updater", &["workspace", "status"]),
-        cat("git", &["message"]),
-        cat("pager", &["text"]),
+        records("changelog_updater", &["workspace", "status"]),
+        "  - {use: git, settings: {root: repo}}\n".to_owned(),
+        records("pager", &["text"]),
     ];
+    repository(&scene);
     scene.write(
         "organism.yaml",
         format!(
@@ -107,6 +125,9 @@ fn the_coding_agent_triggers_its_workflow_with_its_whole_context() {
     let changelog = format!("{{\"status\":\"CODING\",\"workspace\":\"{}\"}}", folder.display());
     let words = [project, &*changelog, &*message, "<workflow-result", "Documented."];
     shown(&scene, &run, &words);
+    assert_eq!(git(&scene, &["log", "--format=%s"]).trim(), message);
+    let recorded = std::fs::read_to_string(scene.path("changelog_updater.jsonl")).unwrap();
+    assert_eq!(recorded, changelog);
     // The last step leads back to the user's first message, through the metadata.
     let why = scene.run(&["why", &format!("{run}/1")]).code(0);
     why.says(&["Go.", "metadata-changed", "code_finalization"]);
@@ -163,6 +184,9 @@ fn metadata_that_do_not_fit_trigger_nothing() {
 #[test]
 fn a_killed_pump_begins_each_run_once() {
     let scene = scene(&replies(&[REPLY, DONE]));
+    // A commit that the kill cuts off would fail the run.
+    let (before, _) = FINALIZATION.split_once("  - name: \"git_commit\"").unwrap();
+    scene.write("workflows/code_finalization.yml", before);
     let mut server = scene.serve(&[]);
     let session = ask(&scene, &server);
     server.signal("-KILL");

@@ -1,11 +1,11 @@
 //! The use cases of the document *LLM-Driven Metadata & Workflow Triggering System*: an emergency,
 //! and a research agent with workflows for each of its modes.
 
-use super::seed_002::{cat, shown};
+use super::seed_002::{records, shown};
 use crate::program::Scene;
 
 /// A manifest with an agent whose metadata are these, and with a workflow for each trigger, whose
-/// steps call listeners that return what they are sent.
+/// steps call listeners that record what they are sent.
 fn scene(metadata: &str, workflows: &[(&str, &str, &[&str])], reply: &str) -> Scene {
     let scene = Scene::new();
     let (mut listeners, mut names) = (String::new(), Vec::new());
@@ -17,7 +17,7 @@ fn scene(metadata: &str, workflows: &[(&str, &str, &[&str])], reply: &str) -> Sc
         let steps_of: String = each.collect();
         let head = format!("kind: Workflow\nname: {name}\n{trigger}");
         scene.write(&format!("{name}.yml"), format!("{head}steps:\n{steps_of}"));
-        listeners.extend(steps.iter().map(|step| cat(step, &["metadata"])));
+        listeners.extend(steps.iter().map(|step| records(step, &["metadata"])));
         names.push(*name);
     }
     let names = names.join(", ");

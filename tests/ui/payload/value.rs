@@ -1,14 +1,14 @@
-//! A payload has at most one field with the option `value`, and only payloads have one.
+//! Only payloads have fields with the options `value` and `note`, and no field has both.
 
 use pumphouse::Payload;
 
-/// With two of them.
+/// With three of them.
 #[derive(Payload)]
 #[payload(ns = "urn:test", value)]
 struct Two {
     #[payload(attribute, value)]
     one: String,
-    #[payload(value)]
+    #[payload(value, note)]
     other: String,
     #[payload(attribute, value = "third")]
     third: i64,
@@ -19,6 +19,8 @@ struct Two {
 struct Part {
     #[payload(value)]
     it: String,
+    #[payload(note)]
+    beside: String,
 }
 
 /// A choice.
