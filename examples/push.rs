@@ -61,5 +61,5 @@ async fn talk(address: &str) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn calculate(expression: &str) -> Calculate {
-    Calculate { expression: expression.to_owned() }
+    Calculate::new(expression)
 }

@@ -38,7 +38,8 @@ While they are fetched, somebody else can see to the numbers.</thought>
 </action>
 <action id="pages" depends_on="basics,papers,news">
 {"name": "calculate", "parameters":
-{"expression": "${basics.pages} + ${papers.pages} + ${news.pages}"}}</action>
+{"expression": "basics + papers + news", "values":
+{"basics": "${basics.pages}", "papers": "${papers.pages}", "news": "${news.pages}"}}}</action>
 <response final="false">Three shelves are being read; the numbers are seen to.</response>"#;
 
 /// The researcher's second reply, which ends its work.

@@ -16,9 +16,10 @@ use super::super::metadata::METADATA;
 use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open_payload::open_payload;
+use super::parameters;
 use super::settings::Settings;
 use super::value::known;
-use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
+use super::variables::{KnownValue, Lookup, Unresolved, put};
 use super::words::{Action, ActionError, ActionKind, Dialect, NAME, WORKFLOWS};
 
 /// The type of a listener that is an agent.
@@ -202,7 +203,8 @@ fn undeliverable() -> ActionError {
 /// value.
 ///
 /// # Errors
-/// Fails if the parameters don't fit the payload's schema.
+/// Fails if the path of a reference leads to nothing, or if the parameters don't fit the payload's
+/// schema.
 pub(super) fn payload(
     definition: &ActionDefinition,
     schema: &Schema,
@@ -211,11 +213,14 @@ pub(super) fn payload(
     let wrong = |message| ActionError { code: "parameters".to_owned(), message };
     match &definition.parameters {
         Parameters::Json(json) => {
-            let json = resolve_json(json, &|name| values.get(name), &mut Vec::new());
+            let mut unresolved = Vec::new();
+            let json = resolved(definition, json, values, &mut unresolved);
+            lost(&unresolved)?;
             from_json(schema, &json).map_err(wrong)
         }
         Parameters::Elements(elements) => {
-            let (writer, _) = written(elements, schema, values);
+            let (writer, unresolved) = written(elements, schema, &definition.references, values);
+            lost(&unresolved)?;
             let element = writer.finish().map_err(|error| wrong(error.to_string()))?;
             schema.check(element.view()).map_err(|error| wrong(error.to_string()))?;
             Ok(element)
@@ -232,11 +237,33 @@ pub(super) fn unresolved(
     match &definition.parameters {
         Parameters::Json(json) => {
             let mut unresolved = Vec::new();
-            resolve_json(json, &|name| values.get(name), &mut unresolved);
+            resolved(definition, json, values, &mut unresolved);
             unresolved
         }
-        Parameters::Elements(elements) => written(elements, schema, values).1,
+        Parameters::Elements(elements) => {
+            written(elements, schema, &definition.references, values).1
+        }
     }
+}
+
+/// Parameters in JSON, with each reference replaced by its value.
+fn resolved(
+    definition: &ActionDefinition,
+    json: &Value,
+    values: &ResolvedValues,
+    unresolved: &mut Vec<Unresolved>,
+) -> Value {
+    definition.references.resolve(json, &|name| values.get(name), unresolved)
+}
+
+/// Fails if a name is known, and the path behind it leads to nothing.
+fn lost(unresolved: &[Unresolved]) -> Result<(), ActionError> {
+    let lost: Vec<String> =
+        unresolved.iter().filter(|it| it.missing.is_some()).map(Unresolved::lost).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(ActionError { code: "reference".to_owned(), message: lost.join("; ") })
 }
 
 /// Writes parameters in XML, with each reference replaced by its value. Returns the references
@@ -244,12 +271,14 @@ pub(super) fn unresolved(
 fn written(
     elements: &Element,
     schema: &Schema,
+    rules: &parameters::Parameters,
     values: &ResolvedValues,
 ) -> (Writer, Vec<Unresolved>) {
-    let (mut writer, mut unresolved) = (Writer::new(XmlLimits::INSIDE), Vec::new());
-    let name = &schema.name;
-    write(elements.view(), name.local(), name, values, &mut writer, &mut unresolved);
-    (writer, unresolved)
+    let (writer, unresolved) = (Writer::new(XmlLimits::INSIDE), Vec::new());
+    let mut elements_writer =
+        ElementsWriter { name: &schema.name, rules, values, writer, unresolved };
+    elements_writer.write(elements.view(), schema.name.local());
+    (elements_writer.writer, elements_writer.unresolved)
 }
 
 /// Makes a payload whose text is a JSON object. Workflows take such payloads.
@@ -283,41 +312,55 @@ pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     }
 }
 
-/// Writes an element of the parameters, with each reference replaced by its value. An element
-/// without a namespace gets that of the payload. An element with a namespace is copied as it is.
-fn write(
-    view: View<'_>,
-    local: &str,
-    name: &Name,
-    values: &ResolvedValues,
-    writer: &mut Writer,
-    unresolved: &mut Vec<Unresolved>,
-) {
-    let mut put = |text: &str| {
-        let resolved = resolve(text, |name| values.get(name));
-        unresolved.extend(resolved.unresolved);
-        resolved.text
-    };
-    writer.start(name.namespace(), local);
-    for attribute in view.attributes().filter(|it| it.namespace.is_empty()) {
-        let value = put(attribute.value);
-        writer.attribute(attribute.local, &value);
-    }
-    for child in view.children() {
-        match child {
-            Child::Text(text) if text.trim().is_empty() && !view.has_text_only() => {}
-            Child::Text(text) => {
-                let resolved = resolve(text, |name| values.get(name));
-                unresolved.extend(resolved.unresolved);
-                writer.text(&resolved.text);
+/// Writes parameters that are elements.
+struct ElementsWriter<'a> {
+    name: &'a Name,
+    rules: &'a parameters::Parameters,
+    values: &'a ResolvedValues,
+    writer: Writer,
+    unresolved: Vec<Unresolved>,
+}
+
+impl ElementsWriter<'_> {
+    /// A text, with the reference that it is replaced by its value.
+    fn filled<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        let lookup = |name: &str| self.values.get(name);
+        match self.rules.resolve_text("", text, &lookup, &mut self.unresolved) {
+            None => Cow::Borrowed(text),
+            Some(value) => {
+                let mut filled = String::new();
+                put(&value, &mut filled);
+                Cow::Owned(filled)
             }
-            Child::Element(element) if element.namespace().is_empty() => {
-                write(element, element.local(), name, values, writer, unresolved);
-            }
-            Child::Element(it) => writer.element(it),
         }
     }
-    writer.end();
+
+    /// Writes an element, with each reference replaced by its value. An element without a namespace
+    /// gets that of the payload. An element with a namespace is copied as it is.
+    fn write(&mut self, view: View<'_>, local: &str) {
+        self.writer.start(self.name.namespace(), local);
+        for attribute in view.attributes().filter(|it| it.namespace.is_empty()) {
+            let value = self.filled(attribute.value);
+            self.writer.attribute(attribute.local, &value);
+        }
+        if view.has_text_only() {
+            let text = view.text();
+            let text = self.filled(&text);
+            self.writer.text(&text);
+            return self.writer.end();
+        }
+        for child in view.children() {
+            match child {
+                Child::Text(text) if text.trim().is_empty() => {}
+                Child::Text(text) => self.writer.text(text),
+                Child::Element(element) if element.namespace().is_empty() => {
+                    self.write(element, element.local());
+                }
+                Child::Element(it) => self.writer.element(it),
+            }
+        }
+        self.writer.end();
+    }
 }
 
 /// Maps the names of references to their values.
@@ -368,19 +411,38 @@ pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> L
             Value::Array(each.map(value).collect()).into()
         }
         graph::Value::Item(it) => it.clone().into(),
-        graph::Value::Feed(it) => text(it).into(),
+        graph::Value::Feed(it) => content(it),
         graph::Value::Failed => return Lookup::Failed,
+        graph::Value::Skipped => return Lookup::Skipped,
+        graph::Value::Named => Value::Null.into(),
         graph::Value::Unavailable => return Lookup::Unavailable,
     };
     Lookup::Value(Cow::Owned(known))
 }
 
-/// The content of a feed as JSON: an object or an array if it can be read as one, else a string.
+/// The content of a feed: an object or an array if it can be read as JSON, else a text. If the text
+/// is a code fence around JSON, paths lead into this JSON.
 #[must_use]
-pub fn text(text: &str) -> Value {
-    let json = text.trim_start().starts_with(['{', '[']);
-    let json = json.then(|| schema::json::read(text).ok()).flatten();
-    json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
+pub fn content(text: &str) -> KnownValue {
+    let text = text.trim();
+    if let Some(json) = composite(text) {
+        return json.into();
+    }
+    let fields = fenced(text).and_then(composite);
+    KnownValue { value: Value::String(text.to_owned()), fields, body: None }
+}
+
+/// Reads a text as a JSON object or array. None if it is neither.
+fn composite(text: &str) -> Option<Value> {
+    text.trim_start().starts_with(['{', '[']).then(|| schema::json::read(text).ok()).flatten()
+}
+
+/// The content of a text that is one code fence of backticks.
+fn fenced(text: &str) -> Option<&str> {
+    let (open, rest) = text.split_once('\n')?;
+    let fence = &open[..open.len() - open.trim_start_matches('`').len()];
+    let inside = rest.strip_suffix(fence).filter(|_| fence.len() >= 3)?;
+    inside.ends_with('\n').then_some(inside)
 }
 
 /// Returns a warning if the action's `type` isn't the type of the called listener, or if the action
@@ -413,5 +475,30 @@ fn said_kind(action: &Action, rules: Option<u32>) -> Option<&'static str> {
         ActionKind::Workflow => Some("workflow"),
         ActionKind::Llm => Some("llm"),
         ActionKind::Internal | ActionKind::ContextFeed => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_into_the_json_of_a_feed_in_a_fence_or_not() {
+        let check = |text: &str, value: Value, fields: Option<Value>| {
+            assert_eq!(content(text), KnownValue { value, fields, body: None }, "{text}");
+        };
+        let json = json!({"dax": 18001, "a": ["`x`"]});
+        check(" {\"dax\": 18001, \"a\": [\"`x`\"]}\n", json.clone(), None);
+        for fence in ["```", "`````"] {
+            let text = format!("{fence}json\n{json}\n{fence}");
+            check(&text, json!(text), Some(json.clone()));
+        }
+        for text in
+            ["Fine.", "```json\n{\n```", "```\nx\n```", "```json\n{}\n``", "``\n{}\n``", "{ no"]
+        {
+            check(text, json!(text), None);
+        }
     }
 }

@@ -15,7 +15,9 @@
 mod open_payload;
 pub mod read;
 mod settings;
+mod unresolved;
 pub mod variables;
+pub mod parameters;
 pub mod graph;
 mod actions;
 pub mod value;
@@ -203,11 +205,27 @@ impl Handling {
     ) -> ResolvedValues {
         let rules = self.actions.0.rules(agent, definition.action.turn);
         let resolved = ResolvedValues::of(&self.capabilities, values, rules);
-        let is_action = values.get(METADATA).is_some_and(|it| !matches!(it, graph::Value::Feed(_)));
-        match &definition.action.metadata_fields {
-            Some(fields) if !is_action => resolved.with_metadata(&fields.0),
+        let is_action = values.get(METADATA).is_some_and(graph::Value::is_of_action);
+        match self.metadata(agent, definition) {
+            Some(fields) if !is_action => resolved.with_metadata(&fields),
             _ => resolved,
         }
+    }
+
+    /// The metadata fields of an agent for an action that refers to them, as a JSON object. A field
+    /// is null if it had no value when the action was written, or if the action doesn't refer to
+    /// it. None if the agent has no fields, or if the action doesn't refer to metadata.
+    fn metadata(&self, agent: &str, definition: &graph::ActionDefinition) -> Option<Value> {
+        let names = [&definition.refers_to, &definition.escaped];
+        let facts =
+            self.capabilities.listener(agent).and_then(Described::extension::<AgentFacts>)?;
+        if facts.fields.is_empty() || !names.iter().any(|it| it.contains(METADATA)) {
+            return None;
+        }
+        let noted = definition.action.metadata_fields.as_ref().map(|it| &it.0);
+        let value = |name: &str| noted.and_then(|it| it.get(name)).cloned().unwrap_or_default();
+        let all = facts.fields.all().map(|it| (it.name().to_owned(), value(it.name())));
+        Some(Value::Object(all.collect()))
     }
 
     fn result(&self, output: &Output) -> Option<ActionResult> {
@@ -272,7 +290,7 @@ impl Handling {
     }
 
     /// The warnings about an action that ran. They report a wrong `type`, a field `metadata` that
-    /// has no effect, and references without a value.
+    /// has no effect, and references to unknown names.
     fn warnings(
         &self,
         agent: &str,
@@ -285,18 +303,10 @@ impl Handling {
         let unresolved = unresolved(definition, called.schema, values);
         let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
-        let fields = self.capabilities.listener(agent).and_then(Described::extension::<AgentFacts>);
-        let undeclared = |reference: &str| {
-            let pieces = variables::pieces(reference);
-            let field = variables::references(&pieces).find_map(|it| it.metadata_field())?;
-            fields?.fields.lacks(field)
-        };
-        let unresolved = unresolved.iter().map(|it| match undeclared(&it.reference) {
-            _ if it.name == *own => {
-                format!("{} stays as it is: {own} is this action itself", it.reference)
-            }
-            Some(lacks) => format!("{} stays as it is: your metadata has {lacks}", it.reference),
-            None => it.advised(self.actions.0.graph().known(agent)),
+        let unknown = unresolved.iter().filter(|it| it.missing.is_none());
+        let unresolved = unknown.map(|it| match it.name == *own {
+            true => format!("{} stays as it is: {own} is this action itself", it.reference),
+            false => it.advised(self.actions.0.graph().known(agent)),
         });
         oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }

@@ -1,19 +1,21 @@
-//! References in texts and in JSON: `$name`, `${name}` and `${name.path[0].field}`. References are
-//! replaced by results of actions, contents of feeds, fields of metadata and items of lists.
+//! References in responses and in texts of authors: `$name`, `${name}` and
+//! `${name.path[0].field}`. References are replaced by results of actions, contents of feeds, fields
+//! of metadata and items of lists. [`parameters`](super::parameters) has the rules for what a model
+//! writes as parameters.
 //!
 //! A reference to an unknown name stays as it is written. Inserted text is never searched for
-//! references. `$$` becomes `$`, and `$5` is text. In the Markdown code of a response, `$name` and
-//! `$$` are text, and only `${…}` and `$${…}` have a meaning.
+//! references. `$$` becomes `$`, and `$5` is text. In the Markdown code of a response, every `$` is
+//! text.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use pumphouse::reply::Reading;
-use pumphouse::schema::nearest;
 use serde_json::Value;
 
 use super::super::metadata::METADATA;
+pub use super::unresolved::Unresolved;
 
 /// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,9 +24,11 @@ pub enum Lookup<'a> {
     /// A value.
     Value(Cow<'a, KnownValue>),
     /// An action that ended without success. A reference to such an action `fetch` becomes
-    /// `[fetch: failed]`. If an action didn't run because of its condition, its value is null
-    /// instead.
+    /// `[fetch: failed]`.
     Failed,
+    /// An action that didn't run because of its condition, or that failed with `on_error` `skip`. A
+    /// reference to it becomes null, with any path.
+    Skipped,
     /// A feed of which the turn's prompt showed nothing. A reference to such a feed `weather`
     /// becomes `[weather: unavailable]`.
     Unavailable,
@@ -40,6 +44,7 @@ impl Lookup<'_> {
         match self {
             Lookup::Value(it) => Lookup::Value(Cow::Borrowed(it)),
             Lookup::Failed => Lookup::Failed,
+            Lookup::Skipped => Lookup::Skipped,
             Lookup::Unavailable => Lookup::Unavailable,
             Lookup::Unknown => Lookup::Unknown,
         }
@@ -54,41 +59,6 @@ pub struct Resolved {
     pub text: String,
     /// The references that were not replaced, and why.
     pub unresolved: Vec<Unresolved>,
-}
-
-/// A reference that was not replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unresolved {
-    /// The reference as it is written: `${fetch.title}`.
-    pub reference: String,
-    /// The name in the reference.
-    pub name: String,
-    /// The first step of the reference's path that doesn't exist. None if nothing has the name.
-    pub missing: Option<String>,
-}
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unresolved { reference, name, missing } = self;
-        match missing {
-            Some(it) if name == METADATA => {
-                write!(f, "{reference} stays as it is: your metadata has no value of {it}")
-            }
-            Some(it) => write!(f, "{reference} stays as it is: the result of {name} has no {it}"),
-            None => write!(f, "{reference} stays as it is: nothing is called {name}"),
-        }
-    }
-}
-
-impl Unresolved {
-    /// Returns the message. If nothing has the name, the message also suggests the most similar one
-    /// of `names`.
-    #[must_use]
-    pub fn advised<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
-        let near = self.missing.is_none().then(|| nearest(&self.name, names)).flatten();
-        near.map_or_else(|| self.to_string(), |it| format!("{self}; did you mean {it}?"))
-    }
 }
 
 /// The value of a name, and the payload that the value was taken from.
@@ -114,6 +84,13 @@ impl From<Value> for KnownValue {
 }
 
 impl KnownValue {
+    /// The steps with which a path into this value may begin.
+    fn steps(&self) -> Vec<String> {
+        let besides = self.fields.iter().chain(&self.body).flat_map(steps_of);
+        let all: BTreeSet<String> = steps_of(&self.value).into_iter().chain(besides).collect();
+        all.into_iter().collect()
+    }
+
     /// The part to which a path leads. A path that begins with a field of the payload leads into
     /// the payload. Any other path leads into the value, or into the data for which it stands, and
     /// so does a path that begins with `body`.
@@ -257,8 +234,8 @@ pub struct Reference<'a> {
     pub path: &'a str,
 }
 
-/// Splits a response into pieces. In fences and code spans of its Markdown, only `${…}` is a
-/// reference. `reading` has the rules by which code is recognised.
+/// Splits a response into pieces. In fences and code spans of its Markdown, nothing is a reference.
+/// `reading` has the rules by which code is recognised.
 #[must_use]
 pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
     let code = if text.contains('$') { reading.code_ranges(text) } else { Vec::new() };
@@ -277,8 +254,7 @@ fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
         let dollar = at + found;
         let rest = &text[dollar + 1..];
         at = dollar + 1;
-        let is_code = code.iter().any(|it| it.contains(&dollar));
-        if is_code && !rest.trim_start_matches('$').starts_with('{') {
+        if code.iter().any(|it| it.contains(&dollar)) {
             continue;
         }
         if rest.starts_with('$') {
@@ -349,27 +325,65 @@ impl<'t> Reference<'t> {
         path.first().copied()
     }
 
-    fn value<'a>(&self, lookup: &impl Fn(&str) -> Lookup<'a>) -> Result<Value, Unresolved> {
-        let missing = |value: Option<String>| Unresolved {
+    /// The value of the reference.
+    pub(super) fn value<'a>(
+        &self,
+        lookup: &impl Fn(&str) -> Lookup<'a>,
+    ) -> Result<Value, Unresolved> {
+        let missing = |missing: Option<String>, steps: Vec<String>| Unresolved {
             reference: self.whole.to_owned(),
             name: self.name.to_owned(),
-            missing: value,
+            missing,
+            steps,
         };
         let says = |it: &str| Ok(Value::String(format!("[{}: {it}]", self.name)));
         let known = match lookup(self.name) {
             Lookup::Value(it) => it,
             Lookup::Failed => return says("failed"),
+            Lookup::Skipped => return Ok(Value::Null),
             Lookup::Unavailable => return says("unavailable"),
-            Lookup::Unknown => return Err(missing(None)),
+            Lookup::Unknown => return Err(missing(None, Vec::new())),
         };
         let steps = steps(self.path).unwrap_or_default();
-        known.at(&steps).cloned().map_err(|step| missing(Some(step.to_owned())))
+        let is_unset = |path: &[&str]| known.at(path).is_ok_and(Value::is_null);
+        // A declared field of metadata without a value is null.
+        if self.name == METADATA && (1..=steps.len()).any(|it| is_unset(&steps[..it])) {
+            return Ok(Value::String(format!("[{METADATA}{}: not set]", self.path)));
+        }
+        known.at(&steps).cloned().map_err(|step| {
+            let number = steps.iter().position(|it| *it == step).unwrap_or(0);
+            let around = if number == 0 { None } else { known.at(&steps[..number]).ok() };
+            missing(Some(step.to_owned()), around.map_or_else(|| known.steps(), steps_of))
+        })
     }
 }
 
 /// The part of a value that a path leads to. An error is the first step that leads nowhere.
 fn along<'v, 's>(value: &'v Value, path: &[&'s str]) -> Result<&'v Value, &'s str> {
     path.iter().try_fold(value, |value, step| step_into(value, step).ok_or(*step))
+}
+
+/// The steps that lead into a value.
+fn steps_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(properties) => properties.keys().cloned().collect(),
+        Value::Array(items) => match items.len() {
+            0 => Vec::new(),
+            1 => vec!["[0]".to_owned()],
+            count => vec![format!("[0] to [{}]", count - 1)],
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Returns a text that is nothing but a reference, or nothing but an escaped one such as `$$name`.
+/// The flag says whether it is escaped.
+#[must_use]
+pub fn whole(text: &str) -> Option<(Reference<'_>, bool)> {
+    let is_escaped = text.starts_with("$$");
+    let text = &text[usize::from(is_escaped)..];
+    let found = text.starts_with('$').then(|| reference(text, 0)).flatten();
+    found.filter(|it| it.whole.len() == text.len()).map(|it| (it, is_escaped))
 }
 
 /// The part of a value that one step leads to.
@@ -394,7 +408,7 @@ pub fn list_reference(list: &str) -> Option<String> {
 }
 
 /// Appends a value to a text.
-fn put(value: &Value, text: &mut String) {
+pub(super) fn put(value: &Value, text: &mut String) {
     match value {
         Value::String(it) => text.push_str(it),
         it => text.push_str(&it.to_string()),
@@ -524,13 +538,57 @@ mod tests {
     }
 
     #[test]
-    fn in_the_code_of_a_response_only_braces_refer() {
-        check_prose("$y `$y ${y} $` $y", "7 `$y 7 $` 7", &["y", "y", "y"]);
-        check_prose("```sh\n$y ${y}\n```\n$y", "```sh\n$y 7\n```\n7", &["y", "y"]);
-        check_prose("$$y `$$y $$ $${y}`", "$y `$$y $$ ${y}`", &[]);
-        check_prose("`$nope ${nope}` $nope", "`$nope ${nope}` $nope", &["nope", "nope"]);
+    fn in_the_code_of_a_response_nothing_refers() {
+        check_prose("$y `$y ${y} $` $y", "7 `$y ${y} $` 7", &["y", "y"]);
+        check_prose("```sh\n$y ${y}\n```\n$y", "```sh\n$y ${y}\n```\n7", &["y"]);
+        check_prose("$$y `$$y $$ $${y}`", "$y `$$y $$ $${y}`", &[]);
+        check_prose("`$nope ${nope}` $nope", "`$nope ${nope}` $nope", &["nope"]);
         check_prose("~~~\n$5 $y", "~~~\n$5 $y", &[]);
-        // Parameters are not Markdown, so they have no code.
+        // The texts of feeds and workflows are not Markdown, so they have no code.
         check("`$y`", "`7`", &[]);
+    }
+
+    #[test]
+    fn a_field_of_metadata_without_a_value_says_so() {
+        let fields = json!({"mood": null, "place": {"city": "Rome"}});
+        let known = KnownValue { value: fields.clone(), fields: Some(fields), body: None };
+        let lookup = |name: &str| match name {
+            METADATA => Lookup::Value(Cow::Borrowed(&known)),
+            "off" => Lookup::Skipped,
+            _ => Lookup::Unknown,
+        };
+        let text = "${metadata.mood} ${metadata.mood.x} ${metadata.place.city} ${off.a} $off";
+        let resolved = resolve(text, lookup);
+        let expected = "[metadata.mood: not set] [metadata.mood.x: not set] Rome null null";
+        assert_eq!(resolved.text, expected);
+        assert_eq!(resolved.unresolved, []);
+        let lost = resolve("${metadata.moo} ${metadata.place.town}", lookup).unresolved;
+        let told: Vec<String> = lost.iter().map(Unresolved::lost).collect();
+        let expected = [
+            "${metadata.moo} leads to nothing: your metadata has no moo; it has mood, place; did \
+             you mean mood?",
+            "${metadata.place.town} leads to nothing: your metadata has no town; it has city",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_path_that_leads_to_nothing_names_the_paths_that_exist() {
+        let lost = |text: &str| resolve(text, lookup).unresolved.remove(0).lost();
+        let said = lost("${sum.valu}");
+        assert_eq!(
+            said,
+            "${sum.valu} leads to nothing: the result of sum has no valu; it has value; did you \
+             mean value?"
+        );
+        let said = lost("${page.links[2]}");
+        assert_eq!(
+            said,
+            "${page.links[2]} leads to nothing: the result of page has no 2; it has [0] to [1]"
+        );
+        let said = lost("${y.size}");
+        let expected =
+            "${y.size} leads to nothing: the result of y has no size, nor any other part";
+        assert_eq!(said, expected);
     }
 }

@@ -2,16 +2,18 @@
 //! without an answer stay in the queue.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Answer, Outcome, Park};
 use pumphouse::prelude::*;
+use pumphouse::schema::nearest;
 use pumphouse::xml::{Profile, read};
 use serde_json::{Map, Value};
 
 use super::super::action::call;
 use super::super::action::graph::{Meaning, Value as Found};
-use super::super::action::variables::{self, Lookup};
+use super::super::action::variables::{self, Lookup, Unresolved};
 use super::super::action::words::CancelAction;
 use super::super::metadata::METADATA;
 use super::super::timer::{ClearTimer, TimerDue};
@@ -19,7 +21,7 @@ use super::answer_format::open_name;
 use super::context::TurnContext;
 use super::escape;
 use super::metadata_references::with_metadata;
-use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
+use super::mind::{HeldBack, Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
 use super::provider_limits::FILTERED;
 use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
@@ -145,11 +147,19 @@ impl TurnContext {
                 }
             }
         } else {
-            let text = self.filled(&waiting, mind, mind.rules);
+            let FilledResponse { text, lost } = self.filled(&waiting, mind, mind.rules);
             let (is_final, turn) = (waiting.is_final, waiting.turn);
             let response = Response { is_final, turn, was_held: true, text };
             match is_final {
+                true if self.holds_back(mind, waiting.is_last, &lost) => {
+                    emissions.add(Note(self.held_back(turn, waiting.text, &response.text, &lost)));
+                    mind.hold_back(turn, response.text);
+                    return Ok(());
+                }
                 true => {
+                    if !lost.is_empty() {
+                        emissions.add(Note(delivered_as_written(turn, &lost)));
+                    }
                     if let Some(left) = self.feed_inputs.todos.left_after(&[], &[]) {
                         emissions.add(Answer::partial(asked.clone(), left));
                     }
@@ -195,6 +205,10 @@ impl TurnContext {
         for it in &mind.pending {
             emissions.add(Note(undelivered(mind.turns, it.text.clone(), &text)));
         }
+        let held_back = mind.work.as_ref().and_then(|it| it.held_back.clone());
+        if let Some(it) = held_back.filter(|_| stop != Stop::Interrupted) {
+            return self.deliver_held_back(mind, emissions, it, &text).await;
+        }
         for timer in &taken.timers {
             emissions.add(To("timer", ClearTimer { timer: *timer }));
         }
@@ -216,6 +230,24 @@ impl TurnContext {
         let it = Stopped { turns: mind.turns, reason, until: until_said, text };
         emissions.add(Answer::new(self.entries(&asked).await?, it).outcome(outcome));
         mind.stop_work(stop, until);
+        Ok(())
+    }
+
+    /// Delivers a final response that was held back, since the agent said nothing else before it
+    /// stopped. `why` is the reason of the stop.
+    async fn deliver_held_back(
+        &self,
+        mind: &mut Mind,
+        emissions: &mut Emissions,
+        HeldBack { turn, text }: HeldBack,
+        why: &str,
+    ) -> Result<(), Fault> {
+        let said = format!("Your response of turn {turn} was delivered as you wrote it: {why}");
+        emissions.add(Note(told(mind.turns, said)));
+        let asked = self.entries(&mind.answered()).await?;
+        let response = Response { is_final: true, turn, was_held: true, text };
+        emissions.add(Answer::new(asked, response));
+        mind.close_response(true, true);
         Ok(())
     }
 
@@ -263,14 +295,52 @@ impl TurnContext {
         }
     }
 
+    /// Whether a final response with these references to nothing is held back, so that the agent
+    /// has a turn to write it again. This happens once in a work, and not in the last turn.
+    pub(super) fn holds_back(&self, mind: &Mind, is_last: bool, lost: &[String]) -> bool {
+        let has_been = mind.work.as_ref().is_none_or(|it| it.held_back.is_some());
+        !lost.is_empty() && !is_last && !has_been
+    }
+
+    /// The notice that a final response was held back. It says why, and which names there are.
+    /// `written` is the response as the agent wrote it, and `text` has its references filled in.
+    pub(super) fn held_back(
+        &self,
+        turn: u64,
+        written: String,
+        text: &str,
+        lost: &[String],
+    ) -> Notice {
+        let names: BTreeSet<&str> = self.actions.graph().known(&self.agent().name).collect();
+        let fields = self.agent().settings.metadata.all();
+        let fields = fields.map(|it| format!("{METADATA}.{}", it.name()));
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).chain(fields).collect();
+        let more = names.len().saturating_sub(NAMES_MAX);
+        names.truncate(NAMES_MAX);
+        let there = match (names.len(), more) {
+            (0, _) => "There are no names".to_owned(),
+            (_, 0) => format!("There are {}", names.join(", ")),
+            (_, more) => format!("There are {} and {more} more", names.join(", ")),
+        };
+        let why = format!(
+            "{}. {there}. Write it again; for text that is no reference write $${{word}} or use \
+             code. What you write then is delivered as it stands.",
+            lost.join("; ")
+        );
+        Notice { held_back: Some(text.to_owned()), ..undelivered(turn, written, &why) }
+    }
+
     /// The text of a response, with each reference replaced by its value.
     pub(super) fn filled(
         &self,
         waiting: &PendingResponse,
         mind: &Mind,
         rules: Option<u32>,
-    ) -> String {
+    ) -> FilledResponse {
         let (agent, turn) = (&*self.agent().name, waiting.turn);
+        if !self.agent().settings.has_references() {
+            return FilledResponse { text: waiting.text.clone(), lost: Vec::new() };
+        }
         let mut graph = Cow::Borrowed(self.actions.graph());
         // The graph doesn't know yet which feeds the prompt of this turn showed.
         if turn > self.mind.turns && waiting.text.contains('$') {
@@ -286,8 +356,9 @@ impl TurnContext {
                 Meaning::Nothing => None,
             };
             let found = value.map(|it| call::lookup(&self.capabilities, &it, rules));
-            if name == METADATA && !waiting.metadata.is_empty() && !is_action {
-                return with_metadata(found, &waiting.metadata);
+            let fields = &self.agent().settings.metadata;
+            if name == METADATA && !fields.is_empty() && !is_action {
+                return with_metadata(found, fields, &waiting.metadata);
             }
             match found {
                 // In threads of 0.1.0, only actions that succeeded had values.
@@ -296,16 +367,30 @@ impl TurnContext {
             }
         };
         if rules.is_none() {
-            return variables::resolve(&waiting.text, value).text;
+            let text = variables::resolve(&waiting.text, value).text;
+            return FilledResponse { text, lost: Vec::new() };
         }
-        variables::fill(&variables::in_prose(&waiting.text, reading(rules)), value).text
+        let pieces = variables::in_prose(&waiting.text, reading(rules));
+        let filled = variables::fill(&pieces, value);
+        let mut lost: Vec<String> = Vec::new();
+        for it in filled.unresolved.iter().filter(|it| it.reference.starts_with("${")) {
+            let why = match it.missing {
+                Some(_) => Some(it.lost()),
+                None => nearest(&it.name, graph.known(agent)).map(|near| {
+                    let Unresolved { reference, name, .. } = it;
+                    format!("{reference}: nothing is called {name}; did you mean {near}?")
+                }),
+            };
+            lost.extend(why.filter(|it| !lost.contains(it)));
+        }
+        FilledResponse { text: filled.text, lost }
     }
 
     /// A partial response that is delivered at once.
     pub(super) fn partial(&self, turn: u64, text: &str, metadata: Map<String, Value>) -> Response {
         let rules = self.form(&[]).1;
         let pending = PendingResponse::now(turn, text, metadata);
-        let text = self.filled(&pending, &self.mind, rules);
+        let FilledResponse { text, .. } = self.filled(&pending, &self.mind, rules);
         Response { is_final: false, turn, was_held: false, text }
     }
 }
@@ -313,5 +398,27 @@ impl TurnContext {
 /// The notice that a response wasn't delivered, with the reason.
 fn undelivered(turn: u64, response: String, why: &str) -> Notice {
     let text = format!("Your response was not delivered: {why}");
-    Notice { turn, line: None, column: None, call: None, response: Some(response), text }
+    Notice { response: Some(response), ..told(turn, text) }
 }
+
+/// The notice that a final response was delivered although references in it lead to nothing.
+pub(super) fn delivered_as_written(turn: u64, lost: &[String]) -> Notice {
+    let text = format!("Your response was delivered as you wrote it, with {}", lost.join("; "));
+    told(turn, text)
+}
+
+/// A notice that is about no call, and withdraws no response.
+fn told(turn: u64, text: String) -> Notice {
+    Notice { turn, line: None, column: None, call: None, response: None, held_back: None, text }
+}
+
+/// A response whose references are filled in.
+pub(super) struct FilledResponse {
+    pub(super) text: String,
+    /// The references with braces that lead to nothing, and why: the path of a known name that
+    /// isn't there, or a name that is nearly a known one.
+    pub(super) lost: Vec<String>,
+}
+
+/// The maximum number of names that the notice about a response that was held back lists.
+const NAMES_MAX: usize = 20;

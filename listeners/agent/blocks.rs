@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::variables::{Piece, list_reference, pieces};
+use super::super::action::words::References;
 use super::super::action::words::{Action, Dialect, ForEach, ITEMS_MAX, METADATA, When};
 use super::super::condition::{Condition, Type};
 use super::super::metadata::Fields;
@@ -41,6 +42,8 @@ pub(super) struct Blocks {
     turn: u64,
     fields: Fields,
     templates: Templates,
+    /// Which texts of an `<action>` are references.
+    references: References,
     limits: ActionLimits,
     callable: Callable,
 }
@@ -75,6 +78,7 @@ impl Blocks {
             turn,
             fields: settings.metadata.clone(),
             templates: settings.action_templates.clone(),
+            references: settings.references_of(None).unwrap_or_default(),
             limits: settings.action_limits,
             ..Blocks::default()
         }
@@ -95,9 +99,9 @@ impl Blocks {
         let id = element.attribute("id").unwrap_or_default().to_owned();
         let wrong = |why: String| Mistakes::one(&id, why);
         let mut element = *element;
-        let filled = self.templates.filled(&element).map_err(wrong)?;
-        if let Some(text) = &filled {
-            element.body = Body::Json(text);
+        let filled = self.templates.filled(&element, self.references).map_err(wrong)?;
+        if let Some(it) = &filled {
+            element.body = Body::Json(&it.body);
         }
         let taken = if self.is_on { compensation::taken(&element) } else { Ok(None) };
         let (body, compensate) = taken.map_err(wrong)?.unzip();
@@ -114,6 +118,7 @@ impl Blocks {
         }
         let mut action = action_within(&element, Some(self.turn), dialect, &self.limits)?;
         (action.compensate, action.stream) = (compensate, stream.filter(|it| *it));
+        action.template_text = filled.map(|it| it.texts).unwrap_or_default();
         let applied = self.apply(&mut action);
         applied.map_err(|why| Mistakes::one(&action.id, why))?;
         Ok(action)

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::super::action::call::{Called, find, offered};
 use super::super::action::undo;
-use super::super::action::words::{Action, Mode, NAME as ACTION, When};
+use super::super::action::words::{Action, Mode, NAME as ACTION, TemplateText, When};
 
 /// The field of an action's body that has the compensation.
 const FIELD: &str = "compensate";
@@ -28,6 +28,8 @@ struct Compensation {
     of: String,
     name: String,
     parameters: Option<String>,
+    /// The texts of the parameters that an author's template made.
+    template_text: Vec<TemplateText>,
     /// The ids of the undoing actions that rollbacks of this turn have made from this compensation.
     undone_by: Vec<String>,
 }
@@ -47,7 +49,12 @@ impl Compensations {
         let Ok(Value::Object(call)) = json::read(text) else { return };
         let (of, parameters) = (action.id.clone(), call.get("parameters").map(Value::to_string));
         let name = call.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        self.all.push(Compensation { of, name, parameters, undone_by: Vec::new() });
+        let text = action.template_text.iter().filter_map(|it| {
+            let at = it.at.strip_prefix("/compensate")?.to_owned();
+            Some(TemplateText { at, ..it.clone() })
+        });
+        let (template_text, undone_by) = (text.collect(), Vec::new());
+        self.all.push(Compensation { of, name, parameters, template_text, undone_by });
     }
 
     /// Returns the actions that undo the turn's actions, in reverse order.
@@ -77,6 +84,7 @@ impl Compensations {
                 mode: Mode::Sync,
                 name: it.name.clone(),
                 parameters: it.parameters.clone(),
+                template_text: it.template_text.clone(),
                 when: Some(When { metadata: None, condition }),
                 ..Action::default()
             });

@@ -148,7 +148,7 @@ pub(super) struct OngoingGeneration<'a> {
     /// The number of calls and payloads that were refused.
     refused: usize,
     /// The metadata that the reply has set so far.
-    said: Map<String, Value>,
+    pub(super) said: Map<String, Value>,
     /// The positions in the reply at which refused payloads begin, in bytes.
     unsent: Vec<usize>,
     /// Whether something other than text came after the final response.
@@ -281,7 +281,8 @@ impl<'a> OngoingGeneration<'a> {
         let (line, column) = place.unzip();
         // Notices of 0.1.0 don't name their call.
         let call = call.filter(|_| !self.context.is_old());
-        let notice = Notice { turn: self.turn, line, column, call, response: None, text };
+        let (turn, response, held_back) = (self.turn, None, None);
+        let notice = Notice { turn, line, column, call, response, held_back, text };
         self.context.out.notice.send(Note(notice)).await
     }
 
@@ -389,8 +390,10 @@ impl<'a> OngoingGeneration<'a> {
                     let text = format!("{} did not run: {why}", action.id);
                     return self.refuses(action.id, text, None).await;
                 }
+                let settings = &self.context.agent().settings;
+                action.references = settings.references_of(action.dialect);
                 note_metadata(&mut action, |field| self.field(field));
-                note_fields(&mut action, self.rules, |field| self.field(field));
+                note_fields(&mut action, self.rules, |field| self.declared_field(field));
                 self.context.hand_metadata(&mut action);
                 self.spoken.begins(&action);
                 self.context.out.act.send(To("action", action)).await
@@ -401,13 +404,6 @@ impl<'a> OngoingGeneration<'a> {
                 self.refuses(name, text, None).await
             }
         }
-    }
-
-    /// The value of a field of the agent's metadata at this place of the reply.
-    fn field(&self, name: &str) -> Option<Value> {
-        let fields = &self.context.agent().settings.metadata;
-        let before = || self.context.metadata.known.value(fields, name).cloned();
-        self.said.get(name).cloned().or_else(before)
     }
 
     /// Why the agent may not take an action. The setting `internal_actions` can forbid only actions
@@ -427,8 +423,12 @@ impl<'a> OngoingGeneration<'a> {
         self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.context.agent().settings.final_default);
         self.spoken.acted |= !is_final;
-        let names = variables::names_in_prose(&text, self.reading);
-        let metadata = metadata_in(&text, self.rules, |field| self.field(field));
+        let has_references = self.context.agent().settings.has_references();
+        let (mut names, mut metadata) = (Vec::new(), Map::new());
+        if has_references {
+            names = variables::names_in_prose(&text, self.reading);
+            metadata = metadata_in(&text, self.rules, |field| self.declared_field(field));
+        }
         let is_free = self.is_free(&names, is_final);
         if !is_free && !self.context.is_old() {
             let mut on: Vec<String> = names.into_iter().map(str::to_owned).collect();

@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use pumphouse::wire::Json;
 use serde_json::{Map, Value};
 
+use super::super::action::parameters;
 use super::super::action::variables::{self, KnownValue, Lookup};
 use super::super::action::words::Action;
+use super::super::metadata::Fields;
 use super::words::{reading, refers_to_metadata};
 
-/// Collects the metadata fields to which a response refers, with their values. `value` returns a
-/// field's value at the response's place in the reply.
+/// Collects the metadata fields to which a response refers, with their values. A declared field
+/// without a value is null. `value` returns a declared field's value at the response's place in the
+/// reply.
 pub(super) fn metadata_in(
     text: &str,
     rules: Option<u32>,
@@ -24,42 +27,41 @@ pub(super) fn metadata_in(
     fields.filter_map(|it| Some((it.to_owned(), value(it)?))).collect()
 }
 
-/// Stores in an action the metadata fields to which its parameters refer, with their values.
-/// `value` returns a field's value at the action's place in the reply.
+/// Stores in an action the metadata fields to which its parameters refer, with their values. A
+/// declared field without a value is null. `value` returns a declared field's value at the action's
+/// place in the reply.
 pub(super) fn note_fields(
     action: &mut Action,
     rules: Option<u32>,
     value: impl Fn(&str) -> Option<Value>,
 ) {
-    let element = || action.elements.as_ref().map(|it| it.parameters.canonical());
-    let text = match &action.parameters {
-        Some(text) => Cow::Borrowed(&**text),
-        None => match element() {
-            Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-            None => return,
-        },
-    };
-    if !refers_to_metadata(rules) || !text.contains("${metadata") {
+    if !refers_to_metadata(rules) {
         return;
     }
-    let pieces = variables::pieces(&text);
-    let fields = variables::references(&pieces).filter_map(|it| it.metadata_field());
+    let fields = parameters::metadata_fields(action).into_iter();
     let known: Map<String, Value> =
-        fields.filter_map(|it| Some((it.to_owned(), value(it)?))).collect();
+        fields.filter_map(|it| value(&it).map(|value| (it, value))).collect();
     action.metadata_fields = (!known.is_empty()).then_some(Json(Value::Object(known)));
 }
 
-/// Returns the meaning of `metadata` in a response that refers to metadata fields. A path refers to
-/// these fields. Without a path, `metadata` means the content that the prompt showed, or all of
-/// these fields if it showed none.
+/// Returns the meaning of `metadata` in a response of an agent with metadata fields. A path refers
+/// to these fields; `noted` has those to which the response refers. Without a path, `metadata` means
+/// the content that the prompt showed, or all of these fields if it showed none.
 pub(super) fn with_metadata<'a>(
     shown: Option<Lookup<'_>>,
-    metadata: &Map<String, Value>,
+    fields: &Fields,
+    noted: &Map<String, Value>,
 ) -> Lookup<'a> {
-    let fields = Value::Object(metadata.clone());
+    let value = |name: &str| noted.get(name).cloned().unwrap_or_default();
+    let all = fields.all().map(|it| (it.name().to_owned(), value(it.name())));
+    let all = Value::Object(all.collect());
     let value = match shown {
         Some(Lookup::Value(it)) => it.into_owned().value,
-        _ => fields.clone(),
+        _ => {
+            let has_value = |(_, it): &(&String, &Value)| !it.is_null();
+            let noted = noted.iter().filter(has_value);
+            Value::Object(noted.map(|(name, it)| (name.clone(), it.clone())).collect())
+        }
     };
-    Lookup::Value(Cow::Owned(KnownValue { value, fields: Some(fields), body: None }))
+    Lookup::Value(Cow::Owned(KnownValue { value, fields: Some(all), body: None }))
 }

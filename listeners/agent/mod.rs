@@ -57,6 +57,7 @@ mod reply_parts;
 mod provider_limits;
 mod metadata_references;
 mod generation;
+mod generation_metadata;
 mod read_reply;
 mod outcome;
 mod prompt_feeds;

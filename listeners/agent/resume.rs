@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pumphouse::model::Call;
 use pumphouse::prelude::*;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, Dialect};
 use super::super::metadata::words::Metadata;
@@ -87,13 +87,14 @@ impl TurnContext {
     }
 
     /// Returns the value that a field of the agent's metadata has after the entries of an earlier
-    /// attempt.
+    /// attempt. Null if a declared field has no value, and None if the field isn't declared.
     fn metadata_after(&self, sent: &[Entry], field: &str) -> Option<Value> {
         let Agent { name, settings, .. } = self.agent();
         let mut known = self.metadata.known.clone();
         let own = sent.iter().filter_map(Metadata::recorded).filter(|(agent, _)| agent == name);
         own.for_each(|(_, it)| known.take(it));
-        known.value(&settings.metadata, field).cloned()
+        settings.metadata.get(field)?;
+        Some(known.value(&settings.metadata, field).cloned().unwrap_or_default())
     }
 
     /// The agent's mind as the thread shows it up to an entry.
@@ -167,7 +168,10 @@ fn recalled(
     let words = words.filter(|_| is_only_text);
     let words = words.and_then(|place| it.words_as_response(&spoken, rules, place));
     let answer = |finale, text: String| {
-        let metadata = metadata_in(&text, rules, |field| it.metadata_after(sent, field));
+        let metadata = match it.agent().settings.has_references() {
+            true => metadata_in(&text, rules, |field| it.metadata_after(sent, field)),
+            false => Map::new(),
+        };
         Some(FinalAnswer { text, metadata, finale, waits: false, place: (0, 0) })
     };
     spoken.answer = parts.into_iter().find_map(|it_was| match it_was {

@@ -8,6 +8,7 @@ use pumphouse::model::Model;
 use pumphouse::reply::Streaming;
 
 use super::super::action::InternalActions;
+use super::super::action::words::{Dialect as CallDialect, References};
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
 pub use super::super::mind::FinalWithActions;
@@ -25,6 +26,9 @@ pub struct Settings {
     pub prompt: String,
     /// How the model writes calls.
     pub dialect: Dialect,
+    /// Whether parameters and responses may have references such as `${id}`. None means that this
+    /// holds only for [`Dialect::Tags`].
+    pub references: Option<bool>,
     /// When the actions of a turn start.
     pub dispatch: Dispatch,
     /// Whether a response without the attribute `final` is final.
@@ -92,6 +96,7 @@ impl Default for Settings {
             describe: String::new(),
             prompt: String::new(),
             dialect: Dialect::Tags,
+            references: None,
             dispatch: Dispatch::Immediate,
             final_default: true,
             text_is_response: None,
@@ -127,6 +132,23 @@ impl Settings {
     #[must_use]
     pub fn text_is_response(&self) -> bool {
         self.text_is_response.unwrap_or(self.dialect == Dialect::Native)
+    }
+
+    /// Whether parameters and responses may have references such as `${id}`.
+    #[must_use]
+    pub fn has_references(&self) -> bool {
+        self.references.unwrap_or(self.dialect == Dialect::Tags)
+    }
+
+    /// Which texts are references in an action that was written in this form. None where the form
+    /// itself decides.
+    pub(super) fn references_of(&self, form: Option<CallDialect>) -> Option<References> {
+        let is_tags = form.is_none_or(|it| it == CallDialect::Tags);
+        match (self.has_references(), self.dialect, is_tags) {
+            (true, Dialect::Tags, true) | (false, _, false) => None,
+            (true, ..) => Some(References::Braced),
+            (false, _, true) => Some(References::None),
+        }
     }
 }
 

@@ -78,7 +78,10 @@ impl SystemPrompt {
         };
         if has(PROTOCOL) {
             let protocol_text = match format {
-                Some(_) => NATIVE_ANSWER.replace("{delivered}", &delivered(settings)),
+                Some(_) => {
+                    let text = NATIVE_ANSWER.replace("{delivered}", &delivered(settings));
+                    text.replace("{references}", references(settings, true))
+                }
                 None => how_to_write(settings),
             };
             part(protocol, protocol_text.strip_prefix(protocol).unwrap_or(&protocol_text));
@@ -176,13 +179,39 @@ fn how_to_write(settings: &Settings) -> String {
         true => "Write no element but these.",
         false => "Text outside of all elements reaches nobody: answer within <response>.",
     };
-    let said = "Rome has more people: ${rome}, and Paris has ${paris}.";
+    let said = match settings.has_references() {
+        true => "Rome has more people: ${rome}, and Paris has ${paris}.",
+        false => "Rome has more people: 2.8 million, and Paris has 2.1 million.",
+    };
     let example = match is_text {
         true => said.to_owned(),
         false => format!("<response{last}>{said}</response>"),
     };
     let text = template.replace("{responses}", &responses).replace("{text}", text);
-    text.replace("{example}", &example)
+    text.replace("{example}", &example).replace("{references}", references(settings, false))
+}
+
+/// The lines that say which texts stand for results. `is_answer` says that the model's answer is
+/// JSON, which has no references.
+fn references(settings: &Settings, is_answer: bool) -> &'static str {
+    match (settings.has_references(), settings.dialect, is_answer) {
+        (false, ..) => "",
+        (true, Dialect::Tags, _) => {
+            "A parameter that is nothing but $fetch, ${fetch} or ${fetch.title} stands for the \
+             result of the action with that id or output_key, and waits for it; so does it in a \
+             response, anywhere but in code. Any other text stays as you write it; $$fetch is the \
+             text $fetch.\n"
+        }
+        (true, _, true) => {
+            "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the call \
+             with that id. Any other text stays as you write it; $${ID} is the text ${ID}.\n"
+        }
+        (true, _, false) => {
+            "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the call \
+             with that id; so does it in a response, anywhere but in code. Any other text stays as \
+             you write it; $${ID} is the text ${ID}.\n"
+        }
+    }
 }
 
 /// The sentence that says when a final response is delivered.

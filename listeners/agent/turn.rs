@@ -10,9 +10,10 @@ use pumphouse::wire::core::ContextCleared;
 use super::super::feed::PromptFeeds;
 use super::super::view::ClearContext;
 use super::Agent;
+use super::between_turns::delivered_as_written;
 use super::charge::Prepared;
 use super::context::{MetadataSet, TurnContext};
-use super::generation::{Generation, OngoingGeneration};
+use super::generation::{FinalAnswer, Generation, OngoingGeneration};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
@@ -412,22 +413,7 @@ impl TurnContext {
             }));
         }
         if let Some(answer) = it.answer.as_ref().filter(|it| !it.waits) {
-            let asked = self.entries(&mind.answered()).await?;
-            if let Some(left) = self.feed_inputs.todos.left_after(&it.todos, &it.closed) {
-                emissions.add(Answer::partial(asked.clone(), left));
-            }
-            match &answer.finale {
-                Some(element) => emissions.add(Answer::new(asked, element.clone())),
-                None => {
-                    let turn = mind.turns;
-                    let metadata = answer.metadata.clone();
-                    let pending = PendingResponse::now(turn, &answer.text, metadata);
-                    let text = self.filled(&pending, &mind, rules);
-                    let response = Response { is_final: true, turn, was_held: false, text };
-                    emissions.add(Answer::new(asked, response));
-                }
-            }
-            mind.close_response(true, false);
+            self.answer(&mut mind, &it, answer, &mut emissions).await?;
         }
         if let Some(waits_ms) = self.rate_limit_wait(&it) {
             emissions.add(To("timer", rate_limit_timer(waits_ms)));
@@ -442,6 +428,48 @@ impl TurnContext {
         let is_held = it.answer.is_some_and(|it| it.waits);
         self.park_messages(&mind, is_held, &mut emissions);
         Ok(emissions)
+    }
+
+    /// Delivers an answer that waits for nothing, or holds it back because references in it lead to
+    /// nothing.
+    async fn answer(
+        &self,
+        mind: &mut Mind,
+        it: &Generation,
+        answer: &FinalAnswer,
+        emissions: &mut Emissions,
+    ) -> Result<(), Fault> {
+        let turn = mind.turns;
+        let (mut filled, mut lost) = (None, Vec::new());
+        if answer.finale.is_none() {
+            let pending = PendingResponse::now(turn, &answer.text, answer.metadata.clone());
+            let response = self.filled(&pending, mind, self.form(&[]).1);
+            (filled, lost) = (Some(response.text), response.lost);
+        }
+        let is_last = it.is_last || self.is_last_by_turns() || mind.was_last_turn();
+        if let Some(text) = filled.as_ref().filter(|_| self.holds_back(mind, is_last, &lost)) {
+            let written = answer.text.trim().to_owned();
+            emissions.add(Note(self.held_back(turn, written, text, &lost)));
+            mind.hold_back(turn, text.clone());
+            return Ok(());
+        }
+        if !lost.is_empty() {
+            emissions.add(Note(delivered_as_written(turn, &lost)));
+        }
+        let asked = self.entries(&mind.answered()).await?;
+        if let Some(left) = self.feed_inputs.todos.left_after(&it.todos, &it.closed) {
+            emissions.add(Answer::partial(asked.clone(), left));
+        }
+        match (&answer.finale, filled) {
+            (Some(element), _) => emissions.add(Answer::new(asked, element.clone())),
+            (None, text) => {
+                let text = text.unwrap_or_default();
+                let response = Response { is_final: true, turn, was_held: false, text };
+                emissions.add(Answer::new(asked, response));
+            }
+        }
+        mind.close_response(true, false);
+        Ok(())
     }
 }
 

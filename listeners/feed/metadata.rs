@@ -57,7 +57,7 @@ impl Handling {
         all.retain(|_, it| !it.is_null());
         let shown = self.shown.get(agent, METADATA).filter(|it| !it.text.is_empty());
         let all = Value::Object(all);
-        let value = shown.map_or_else(|| all.clone(), |it| call::text(&it.text));
+        let value = shown.map_or_else(|| all.clone(), |it| call::content(&it.text).value);
         Some(KnownValue { value, fields: Some(all), body: None })
     }
 

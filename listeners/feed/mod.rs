@@ -197,7 +197,7 @@ impl Handling {
         let text = self.internal(of, internal).await?;
         match text.and_then(|it| self.transformed(of, Content::text(it))) {
             Ok(content) => {
-                fresh.insert(of.clone(), Some(call::text(&content.text).into()));
+                fresh.insert(of.clone(), Some(call::content(&content.text)));
                 self.record(of, &content, emissions);
             }
             Err(why) => self.lose(of, &why, None, fresh, emissions),
@@ -365,9 +365,9 @@ impl Handling {
         } else if let Some(value) = self.refreshes.value(agent, name)
             && !self.has_transform(agent, name)
         {
-            Lookup::Value(Cow::Owned(known(all, value, Some(RULES))))
+            Lookup::Value(Cow::Owned(with_json(known(all, value, Some(RULES)))))
         } else if let Some(value) = held() {
-            Lookup::Value(Cow::Owned(call::text(&value.text).into()))
+            Lookup::Value(Cow::Owned(call::content(&value.text)))
         } else if self.refreshes.registry().get(agent, name).is_some() {
             Lookup::Unavailable
         } else {
@@ -386,7 +386,7 @@ impl Handling {
         match self.transformed(of, self.content(answer)) {
             Ok(content) => {
                 if self.has_transform(&of.agent, &of.id) {
-                    fresh.insert(of.clone(), Some(call::text(&content.text).into()));
+                    fresh.insert(of.clone(), Some(call::content(&content.text)));
                 }
                 self.record(of, &content, emissions);
             }
@@ -553,4 +553,20 @@ fn fitted<'a>(text: &'a str, definition: &Definition, bytes_max: usize) -> (&'a 
     let max = text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
     let end = text.floor_char_boundary(max.min(bytes_max));
     (&text[..end], end < text.len())
+}
+
+/// A value of a source. If it is a text that holds JSON, paths lead into this JSON, too. Fields of
+/// the source's payload come first.
+fn with_json(known: KnownValue) -> KnownValue {
+    let Value::String(text) = &known.value else { return known };
+    let read = call::content(text);
+    let json = read.fields.or(Some(read.value).filter(|it| !it.is_string()));
+    match (json, known.fields) {
+        (Some(Value::Object(mut all)), Some(Value::Object(own))) => {
+            all.extend(own);
+            KnownValue { fields: Some(Value::Object(all)), ..known }
+        }
+        (json @ Some(_), None) => KnownValue { fields: json, ..known },
+        (_, fields) => KnownValue { fields, ..known },
+    }
 }

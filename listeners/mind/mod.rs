@@ -131,6 +131,20 @@ pub struct Work {
     /// If the tick of a timer began this work, the entry number of the asker's message that led to
     /// the timer, directly or by way of earlier ticks. None for any other work.
     origin: Option<u64>,
+    /// The final response that was held back because references in it lead to nothing. This happens
+    /// once in a work.
+    pub held_back: Option<HeldBack>,
+}
+
+/// A final response that was held back because references in it lead to nothing. It is delivered if
+/// the agent stops before it says something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldBack {
+    /// The turn in which the response was written.
+    pub turn: u64,
+    /// The text, with the references filled in that have a value.
+    pub text: String,
 }
 
 /// A response that waits for the actions that it names and for earlier `sync` actions. Unless the
@@ -320,6 +334,11 @@ impl Mind {
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// Whether the newest turn was the last one that the agent may have.
+    pub(super) fn was_last_turn(&self) -> bool {
+        self.last.is_last
     }
 
     /// Whether the provider's filter stopped the last reply.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::super::words::action::{Action, Mode, OnError, Status};
 use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
 use super::what_next::Stop;
-use super::{ActionRecord, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
+use super::{ActionRecord, HeldBack, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
 
 impl Mind {
     pub(super) fn begin_turn(&mut self, entry: &Entry, cognition: &CognitionIn) {
@@ -117,8 +117,10 @@ impl Mind {
     /// Records that a part of the reply didn't run, or that its response wasn't delivered.
     pub(super) fn add_notice(&mut self, seq: u64, notice: Notice) {
         if notice.response.is_some() {
-            self.pending.pop_back();
-            self.last.mistake = true;
+            match notice.held_back {
+                Some(text) => self.hold_back(notice.turn, text),
+                None => self.withdraw_held(),
+            }
         } else if let Some(id) = notice.call {
             let acting = ActionRecord {
                 id,
@@ -223,6 +225,14 @@ impl Mind {
         self.last.mistake = true;
     }
 
+    /// Records that a final response was held back because references in it lead to nothing.
+    pub(in super::super) fn hold_back(&mut self, turn: u64, text: String) {
+        if let Some(work) = &mut self.work {
+            work.held_back = Some(HeldBack { turn, text });
+        }
+        self.withdraw_held();
+    }
+
     /// Ends the agent's work without a final response.
     pub(in super::super) fn stop_work(&mut self, stop: Stop, until: u64) {
         let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
@@ -294,7 +304,10 @@ impl Mind {
             }
             Queued::Result(..) | Queued::Other(_) => None,
         });
-        self.work = next.map(|(id, asker, origin)| Work { id, asker, asked: Vec::new(), origin });
+        self.work = next.map(|(id, asker, origin)| {
+            let (asked, held_back) = (Vec::new(), None);
+            Work { id, asker, asked, origin, held_back }
+        });
         self.before = self.turns_counted();
     }
 }

@@ -85,6 +85,10 @@ pub struct Action {
     /// false.
     #[payload(attribute, no_example)]
     pub stream: Option<bool>,
+    /// Which texts of its parameters are references; default `all` in the form `tags`, and `none`
+    /// in the other forms.
+    #[payload(attribute, no_example)]
+    pub references: Option<References>,
     /// What it calls: a listener with a single payload, a payload, or `listener.payload`.
     #[payload(example = "calculate")]
     pub name: String,
@@ -97,6 +101,9 @@ pub struct Action {
     /// The payload as elements, instead of `parameters`.
     #[payload(no_example)]
     pub elements: Option<Elements>,
+    /// The texts of `parameters` and `compensate` that an author's template made.
+    #[payload(no_example)]
+    pub template_text: Vec<TemplateText>,
     /// The metadata fields that the parameters refer to, as a JSON object. Their values are those
     /// at the time when the agent wrote the action.
     #[payload(no_example)]
@@ -148,6 +155,31 @@ pub struct ForEach {
 pub struct Elements {
     /// An element that holds them.
     pub parameters: Element,
+}
+
+/// A text that an author's template made: the text of the template, with values from the agent in
+/// it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
+pub struct TemplateText {
+    /// Its place in the action, as a JSON pointer.
+    #[payload(attribute, example = "/parameters/url")]
+    pub at: String,
+    /// The references in it: for each, its first byte and the byte after it.
+    #[payload(attribute, list, no_example)]
+    pub references: Option<Vec<u64>>,
+}
+
+/// Which texts of an action's parameters are references. A reference is always a whole text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+pub enum References {
+    /// `$name`, `${name}` and `${name.path}`.
+    #[default]
+    All,
+    /// `${name}` and `${name.path}`, where the name isn't that of a called listener.
+    Braced,
+    /// No texts, except for those that name the item of the action's list, or the source of its
+    /// partial results.
+    None,
 }
 
 /// The type of listener that an action calls.

@@ -406,6 +406,10 @@ pub struct Notice {
     /// The undelivered response as it was written, if the notice is about a response.
     #[payload(attribute, no_example)]
     pub response: Option<String>,
+    /// The response with its references filled in, if it was held back because others lead to
+    /// nothing. It is delivered so if the agent stops before it says something else.
+    #[payload(attribute, no_example)]
+    pub held_back: Option<String>,
     /// What happened, and why.
     #[payload(text, example = "The action a did not run: its JSON has no closing brace.")]
     pub text: String,

@@ -60,16 +60,3 @@ fn fill_text(text: &str, names: &[&str], find: Find<'_>, missing: &mut Vec<Strin
     }
     Value::String(filled)
 }
-
-/// Escapes every `$` in the strings of a JSON value, so that the listener `action` finds no
-/// references in them.
-pub(super) fn escaped(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(text.replace('$', "$$")),
-        Value::Array(items) => items.into_iter().map(escaped).collect(),
-        Value::Object(properties) => {
-            Value::Object(properties.into_iter().map(|(key, it)| (key, escaped(it))).collect())
-        }
-        it => it,
-    }
-}

@@ -9,10 +9,10 @@ use super::super::action::Actions;
 use super::super::action::call::lookup;
 use super::super::action::variables::{KnownValue, Lookup, step_into};
 use super::super::metadata::METADATA;
-use super::super::words::action::{self, Action, ActionKind, Mode, NAME};
+use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References};
 use super::super::words::agent::RULES;
 use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
-use super::fill_references::{escaped, filled};
+use super::fill_references::filled;
 use super::plan::{AGENT, NAMES, Planned, STEPS, TRIGGER, WORKFLOW, action_id, undo_of};
 use super::runs::{OpenRun, key};
 use super::words::{StepRefused, WorkflowResult};
@@ -56,6 +56,7 @@ impl Values<'_> {
         let value = self.actions.graph().resolved(call.action?)?;
         match lookup(self.capabilities, &value, Some(RULES)) {
             Lookup::Value(known) => Some(known.into_owned()),
+            Lookup::Skipped => Some(Value::Null.into()),
             Lookup::Failed | Lookup::Unavailable | Lookup::Unknown => None,
         }
     }
@@ -90,7 +91,9 @@ impl Values<'_> {
             retry_delay_max: retry.map(|it| signed(it.max_delay)),
             backoff: retry.map(|it| backoff(it.backoff)),
             name: target.unwrap_or_default().to_owned(),
-            parameters: Some(writable(&escaped(parameters).to_string())),
+            // The references of the workflow are filled in here, and there are no others.
+            references: Some(References::None),
+            parameters: Some(writable(&parameters.to_string())),
             ..Action::default()
         };
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))

@@ -22,7 +22,7 @@ use crate::wire::{Code, Fault};
 /// }
 ///
 /// async fn double(Double { number }: Double) -> To<Calculate> {
-///     To("calculate", Calculate { expression: format!("2 * {number}") })
+///     To("calculate", Calculate::new(format!("2 * {number}")))
 /// }
 ///
 /// async fn doubled(asked: Asked, it: Calculated) -> Reply<Calculated> {

@@ -11,7 +11,7 @@ use listeners::tool::calculate::{Calculate, Calculated};
 async fn the_house_staff_have_no_private_door() {
     let pump = pumphouse::builder().with(listeners::standard()).build().unwrap().start();
     let expression = "6*7".to_owned();
-    let Calculated { value } = pump.ask(Calculate { expression }).await.unwrap();
+    let Calculated { value } = pump.ask(Calculate::new(expression)).await.unwrap();
     assert_eq!(value, "42");
     pump.shutdown().await.unwrap();
 }

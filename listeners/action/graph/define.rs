@@ -8,11 +8,11 @@ use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 use pumphouse::schema::json;
 use pumphouse::wire::SignedDuration;
-use pumphouse::xml::{Child, View};
 
 use super::super::super::condition::Condition;
-use super::super::variables::{list_reference, names, names_in};
-use super::super::words::{Action, ActionError, Dialect, METADATA, OnError};
+use super::super::parameters;
+use super::super::variables::{list_reference, names};
+use super::super::words::{Action, ActionError, Dialect, METADATA, OnError, References};
 use super::{DecisionState, Graph, Id, NeedKind, Node, NodeState, Output, Parts};
 use super::{micros, source_name};
 
@@ -23,8 +23,12 @@ pub struct ActionDefinition {
     pub action: Action,
     /// The parameters.
     pub parameters: Parameters,
+    /// The rules by which texts of the parameters are references.
+    pub references: parameters::Parameters,
     /// The names that the parameters refer to.
     pub refers_to: BTreeSet<String>,
+    /// The names in texts such as `$$name`, which stand for `$name` if the name is known.
+    pub escaped: BTreeSet<String>,
     /// The condition under which the action runs. None if it always runs.
     pub condition: Option<Condition>,
     /// The names that the condition and the list refer to.
@@ -83,20 +87,13 @@ impl ActionDefinition {
         }
         let in_micros = |it: SignedDuration| u64::try_from(it.as_micros()).unwrap_or(0);
         let retry_delay = action.retry_delay.map(in_micros);
-        let mut refers_to = BTreeSet::new();
-        match &parameters {
-            Parameters::Json(value) => {
-                let mut found = Vec::new();
-                names_in(value, &mut found);
-                refers_to.extend(found.into_iter().map(str::to_owned));
-            }
-            Parameters::Elements(it) => names_within(it.view(), &mut refers_to),
-        }
         let (condition, decides_by, list_name) = decision(&action, &mut wrong);
+        let source = source(&action, &parameters, &mut wrong);
+        let references = parameters::Parameters::of(&action, source.as_ref());
+        let mut names = parameters.names(&references);
         if let Some(each) = &action.for_each {
-            refers_to.remove(&each.var);
+            names.references.remove(&each.var);
         }
-        let source = source_name(&action, &refers_to, &mut wrong);
         let wrong = (!wrong.is_empty())
             .then(|| ActionError { code: "definition".to_owned(), message: wrong.join("; ") });
         let again = u32::from(action.on_error == Some(OnError::Retry));
@@ -107,7 +104,9 @@ impl ActionDefinition {
             retry_delay_us: retry_delay.unwrap_or_else(|| micros(limits.retry_delay)),
             action,
             parameters,
-            refers_to,
+            references,
+            refers_to: names.references,
+            escaped: names.escaped,
             condition,
             decides_by,
             list_name,
@@ -170,18 +169,24 @@ fn decision(
     (condition, decides_by, list_name)
 }
 
-/// Collects the names that an element refers to. Child elements with a namespace are skipped, since
-/// they are sent as they are.
-fn names_within(view: View<'_>, found: &mut BTreeSet<String>) {
-    let mut add = |text: &str| found.extend(names(text).into_iter().map(str::to_owned));
-    view.attributes().filter(|it| it.namespace.is_empty()).for_each(|it| add(it.value));
-    for child in view.children() {
-        match child {
-            Child::Text(text) => found.extend(names(text).into_iter().map(str::to_owned)),
-            Child::Element(it) if it.namespace().is_empty() => names_within(it, found),
-            Child::Element(_) => {}
+impl Parameters {
+    fn names(&self, references: &parameters::Parameters) -> parameters::Names {
+        match self {
+            Parameters::Json(it) => references.names(it),
+            Parameters::Elements(it) => references.names_within(it.view()),
         }
     }
+}
+
+/// The name of the action whose partial results an action takes. Where `depends_on` doesn't name
+/// it, the parameters do, in every form of action.
+fn source(action: &Action, parameters: &Parameters, wrong: &mut Vec<String>) -> Option<String> {
+    if action.stream != Some(true) {
+        return None;
+    }
+    let all = Action { references: Some(References::All), ..action.clone() };
+    let names = parameters.names(&parameters::Parameters::of(&all, None));
+    source_name(action, &names.references, wrong)
 }
 
 fn target(name: &str) -> &str {

@@ -206,13 +206,24 @@ pub enum Value {
     List(Vec<Option<Element>>),
     /// An item with which the action is called.
     Item(serde_json::Value),
-    /// The action ended without success. If an action didn't run because of its condition, its
-    /// value is `Result(None)` instead.
+    /// The action ended without success.
     Failed,
+    /// The action didn't run because of its condition, or failed with `on_error` `skip`.
+    Skipped,
+    /// The name is known. No reference needs its value.
+    Named,
     /// The content of a feed, as the turn's prompt showed it.
     Feed(Arc<str>),
     /// The prompt showed nothing of the feed.
     Unavailable,
+}
+
+impl Value {
+    /// Whether the value is that of an action, or of an item.
+    #[must_use]
+    pub fn is_of_action(&self) -> bool {
+        !matches!(self, Value::Feed(_) | Value::Unavailable | Value::Named)
+    }
 }
 
 /// The meaning of a name in a response.

@@ -88,7 +88,7 @@ impl Graph {
                 Some(all) => Value::List(all),
                 None => Value::Result(done.answer.clone()),
             },
-            _ if done.is_not_taken() => Value::Result(None),
+            _ if done.is_not_taken() => Value::Skipped,
             _ => Value::Failed,
         })
     }
@@ -146,7 +146,7 @@ impl Graph {
                         bound.insert(name.clone(), Bound::Value(feed));
                         continue;
                     }
-                    scope.target(name, Id::MAX)
+                    scope.target(name, Id::MAX).filter(|_| definition.references.has_targets())
                 }
             };
             match action.map(|id| (id, self.result(id))) {
@@ -162,6 +162,15 @@ impl Graph {
                     let kind = NeedKind::Reference;
                     needs.push(Needed { id: name.clone(), on, kind, is_streamed });
                 }
+            }
+        }
+        for name in definition.escaped.difference(&definition.refers_to) {
+            let is_target =
+                definition.references.has_targets() && scope.target(name, Id::MAX).is_some();
+            let is_item = definition.action.for_each.as_ref().is_some_and(|it| it.var == *name);
+            let is_known = scope.action(name).is_some() || scope.feed(name, turn).is_some();
+            if is_known || is_target || is_item {
+                bound.insert(name.clone(), Bound::Value(Value::Named));
             }
         }
         (needs, bound)
@@ -240,10 +249,15 @@ impl Graph {
             if *node.agent != *agent || node.turn() != turn {
                 continue;
             }
+            let takes_targets = node.definition.references.has_targets();
+            let is_named = |name: &str| match takes_targets {
+                true => definition.has_name(name),
+                false => definition.has_key(name) || definition.action.id == name,
+            };
             for need in node.needs.iter_mut().filter(|it| it.on.is_none()) {
                 let is_meant = match need.kind {
                     NeedKind::Named => definition.action.id == need.id,
-                    NeedKind::Reference => !is_over && other != id && definition.has_name(&need.id),
+                    NeedKind::Reference => !is_over && other != id && is_named(&need.id),
                     NeedKind::Decision => !is_over && definition.has_name(&need.id),
                 };
                 if is_meant {
@@ -291,12 +305,12 @@ impl Graph {
         found.collect()
     }
 
-    /// The value of an action in parameters. None while the action is unfinished. Null if the
-    /// action failed and its `on_error` is `skip`.
+    /// The value of an action in parameters. None while the action is unfinished.
+    /// [`Value::Skipped`] if the action failed and its `on_error` is `skip`.
     fn result(&self, id: Id) -> Option<Value> {
         match self.resolved(id)? {
             Value::Failed if self.outcome(id).is_some_and(|it| self.lets_through(id, it)) => {
-                Some(Value::Result(None))
+                Some(Value::Skipped)
             }
             it => Some(it),
         }

@@ -1,6 +1,7 @@
 //! The listener `calculate`: works out arithmetic, exactly where possible.
 //!
-//! `<expression>6*7</expression>` gives `<value>42</value>`.
+//! `<expression>6*7</expression>` gives `<value>42</value>`. `values` gives numbers names, by which
+//! the expression uses them: `{"expression": "2*a", "values": {"a": 21}}`.
 //!
 //! | | |
 //! | --- | --- |
@@ -32,13 +33,19 @@
 
 mod number;
 mod function;
+mod values;
 mod parse;
 mod evaluate;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
+use pumphouse::wire::Json;
+
+use values::Values;
 
 /// Works out an arithmetic expression, such as 6*7 or sqrt(2)^2.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -47,6 +54,17 @@ pub struct Calculate {
     /// Numbers, + - * / % ^, parentheses, functions such as sqrt(2), and the constants pi and e.
     #[payload(example = "6*7")]
     pub expression: String,
+    /// Numbers by the names that stand for them in the expression, such as {"a": 21} for 2*a.
+    #[payload(no_example)]
+    pub values: Option<BTreeMap<String, Json>>,
+}
+
+impl Calculate {
+    /// Returns the request for an expression without named values.
+    #[must_use]
+    pub fn new(expression: impl Into<String>) -> Calculate {
+        Calculate { expression: expression.into(), values: None }
+    }
 }
 
 /// The value of an expression.
@@ -81,6 +99,15 @@ pub enum Problem {
         /// What is expected instead.
         expected: String,
     },
+    /// One of the named values is no number, or has a name that it can't have.
+    Value {
+        /// The name.
+        name: String,
+        /// The wrong value or name.
+        found: String,
+        /// What is expected instead.
+        expected: String,
+    },
 }
 
 /// Makes the listener `calculate`.
@@ -95,8 +122,10 @@ pub fn calculate() -> Listener {
         .describe("Works out arithmetic, exactly where it can.")
 }
 
-async fn answer(Calculate { expression }: Calculate) -> Result<Calculated, Problem> {
-    evaluate(&expression).map(|value| Calculated { value })
+async fn answer(Calculate { expression, values }: Calculate) -> Result<Calculated, Problem> {
+    let values = values::read(&values.unwrap_or_default())?;
+    let program = parse::parse(&expression, &values)?;
+    Ok(Calculated { value: evaluate::run(&program)?.to_string() })
 }
 
 /// Works out an expression.
@@ -111,6 +140,6 @@ async fn answer(Calculate { expression }: Calculate) -> Result<Calculated, Probl
 /// Returns the first syntax error of the expression. If the syntax is right, returns the first
 /// problem in the calculation.
 pub fn evaluate(expression: &str) -> Result<String, Problem> {
-    let program = parse::parse(expression)?;
+    let program = parse::parse(expression, &Values::new())?;
     Ok(evaluate::run(&program)?.to_string())
 }

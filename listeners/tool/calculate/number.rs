@@ -254,3 +254,21 @@ impl fmt::Display for Number {
         write!(f, "{number}")
     }
 }
+
+/// Returns the length in bytes of the number with which `text` begins. An exponent counts only if
+/// it has digits.
+pub(super) fn number_length(text: &str) -> usize {
+    let digits =
+        |from: usize| text.as_bytes()[from..].iter().take_while(|it| it.is_ascii_digit()).count();
+    let mut length = digits(0);
+    if text[length..].starts_with('.') {
+        length += 1 + digits(length + 1);
+    }
+    let is_number = length > 1 || !text.starts_with('.');
+    if is_number && let Some(exponent) = text[length..].strip_prefix(['e', 'E']) {
+        let sign = usize::from(exponent.starts_with(['+', '-']));
+        let digits = digits(length + 1 + sign);
+        length += if digits > 0 { 1 + sign + digits } else { 0 };
+    }
+    length
+}

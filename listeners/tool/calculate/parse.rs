@@ -2,7 +2,8 @@
 
 use super::Problem;
 use super::function::{self, Function, Operation};
-use super::number::Number;
+use super::number::{Number, number_length};
+use super::values::Values;
 
 /// The maximum number of bytes of an expression. Expressions are usually much shorter.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
@@ -21,8 +22,8 @@ pub(super) enum Step {
     Apply { operation: Operation, arguments: usize, column: u32 },
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Step>, Problem> {
-    let mut parser = Parser { rest: text, column: 1, nesting: 0, steps: Vec::new() };
+pub(super) fn parse(text: &str, values: &Values) -> Result<Vec<Step>, Problem> {
+    let mut parser = Parser { rest: text, column: 1, nesting: 0, steps: Vec::new(), values };
     if text.len() > EXPRESSION_BYTES_MAX {
         let found = format!("{} bytes", text.len());
         return Err(nonsense(1, found, format!("at most {EXPRESSION_BYTES_MAX} bytes")));
@@ -39,6 +40,7 @@ struct Parser<'a> {
     column: u32,
     nesting: u32,
     steps: Vec<Step>,
+    values: &'a Values,
 }
 
 impl Parser<'_> {
@@ -119,7 +121,7 @@ impl Parser<'_> {
                 self.close("an operator or `)`")
             }
             Some(it) if it.is_ascii_digit() || it == '.' => self.number(),
-            Some(it) if it.is_alphabetic() => self.name(),
+            Some(it) if it.is_alphabetic() || it == '_' => self.name(),
             _ => Err(self.unexpected("a number, a name, a sign or `(`")),
         }
     }
@@ -139,13 +141,16 @@ impl Parser<'_> {
     fn name(&mut self) -> Result<(), Problem> {
         let column = self.column;
         let name = word(self.rest);
-        if let Some(number) = function::constant(name) {
+        if let Some(number) = self.values.get(name).copied().or_else(|| function::constant(name)) {
             self.take(name.chars().count());
             self.steps.push(Step::Push(number));
             return Ok(());
         }
         let Some(function) = function::find(name) else {
-            return Err(self.unexpected(&format!("one of {}", function::names())));
+            let mut names: Vec<&str> = self.values.keys().map(String::as_str).collect();
+            let functions = function::names();
+            names.push(&functions);
+            return Err(self.unexpected(&format!("one of {}", names.join(", "))));
         };
         self.take(name.chars().count());
         if self.peek() != Some('(') {
@@ -224,7 +229,7 @@ impl Parser<'_> {
     fn unexpected(&mut self, expected: &str) -> Problem {
         let found = match self.peek() {
             None => "the end".to_owned(),
-            Some(it) if it.is_alphabetic() => {
+            Some(it) if it.is_alphabetic() || it == '_' => {
                 format!(
                     "`{}`",
                     word(self.rest).chars().take(WORD_CHARACTERS_MAX).collect::<String>()
@@ -241,24 +246,6 @@ impl Parser<'_> {
 
 fn nonsense(column: u32, found: String, expected: String) -> Problem {
     Problem::Nonsense { column, found, expected }
-}
-
-/// Returns the length in bytes of the number with which `text` begins. An exponent counts only if
-/// it has digits.
-fn number_length(text: &str) -> usize {
-    let digits =
-        |from: usize| text.as_bytes()[from..].iter().take_while(|it| it.is_ascii_digit()).count();
-    let mut length = digits(0);
-    if text[length..].starts_with('.') {
-        length += 1 + digits(length + 1);
-    }
-    let is_number = length > 1 || !text.starts_with('.');
-    if is_number && let Some(exponent) = text[length..].strip_prefix(['e', 'E']) {
-        let sign = usize::from(exponent.starts_with(['+', '-']));
-        let digits = digits(length + 1 + sign);
-        length += if digits > 0 { 1 + sign + digits } else { 0 };
-    }
-    length
 }
 
 /// Returns the word with which `text` begins.

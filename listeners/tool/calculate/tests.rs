@@ -1,8 +1,10 @@
 //! Tests of the values of expressions, and of the columns of problems.
 
 use proptest::prelude::*;
+use pumphouse::wire::Json;
+use serde_json::{Value, json};
 
-use super::{Problem, evaluate};
+use super::{Problem, evaluate, parse, values};
 
 #[track_caller]
 fn check(cases: &[(&str, &str)]) {
@@ -281,6 +283,49 @@ fn every_operator_takes_every_pair() {
     }
 }
 
+/// Checks the value of an expression with named values.
+#[track_caller]
+fn check_with(expression: &str, values: &Value, expected: Result<&str, (&str, &str, &str)>) {
+    let Value::Object(values) = values else { panic!("no object") };
+    let values = values.iter().map(|(name, it)| (name.clone(), Json(it.clone()))).collect();
+    let read = values::read(&values);
+    let found = read.and_then(|it| evaluate::run(&parse::parse(expression, &it)?));
+    let expected = expected.map(str::to_owned).map_err(|(name, found, expected)| Problem::Value {
+        name: name.to_owned(),
+        found: found.to_owned(),
+        expected: expected.to_owned(),
+    });
+    assert_eq!(found.map(|it| it.to_string()), expected, "{expression}");
+}
+
+#[test]
+fn an_expression_uses_named_values() {
+    check_with("a + 2*b_2", &json!({"a": 40, "b_2": 1}), Ok("42"));
+    check_with("a - b", &json!({"a": "42", "b": " -0.1 "}), Ok("42.1"));
+    check_with("-n^2 + _m", &json!({"n": -3, "_m": 1.5e3}), Ok("1491"));
+    check_with("big + 1", &json!({"big": "9007199254740993"}), Ok("9007199254740994"));
+    check_with("größe * 2", &json!({"größe": 21, "unused": 7}), Ok("42"));
+}
+
+#[test]
+fn a_wrong_named_value_is_told() {
+    let number = "a number";
+    check_with("a", &json!({"a": "Rome"}), Err(("a", "`Rome`", number)));
+    check_with("a", &json!({"a": "1+1"}), Err(("a", "`1+1`", number)));
+    check_with("a", &json!({"a": null}), Err(("a", "`null`", number)));
+    check_with("a", &json!({"a": ""}), Err(("a", "``", number)));
+    check_with("a", &json!({"a": [1]}), Err(("a", "`[1]`", number)));
+    let name = "a name of letters, digits and _";
+    check_with("1", &json!({"a b": 1}), Err(("a b", "the name `a b`", name)));
+    let own = "a name that isn't a function's or a constant's";
+    check_with("1", &json!({"Pi": 1}), Err(("Pi", "the name `Pi`", own)));
+    let problem =
+        parse::parse("a + c", &values::read(&[("a".into(), Json(json!(1)))].into()).unwrap());
+    let Err(Problem::Nonsense { column: 5, found, expected }) = problem else { panic!() };
+    assert_eq!(found, "`c`");
+    assert!(expected.starts_with("one of a, abs, "), "{expected}");
+}
+
 proptest! {
     #[test]
     fn no_text_is_too_strange(text in any::<String>()) {
@@ -318,6 +363,7 @@ fn check_total(text: &str) -> Result<(), TestCaseError> {
             | Problem::Overflow { column }
             | Problem::Nonsense { column, .. },
         ) => prop_assert!((1..=columns).contains(&column), "{} of {}", column, columns),
+        Err(it @ Problem::Value { .. }) => prop_assert!(false, "{:?}", it),
     }
     Ok(())
 }

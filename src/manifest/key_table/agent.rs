@@ -146,6 +146,7 @@ fn turns() -> Vec<Key> {
             abilities,
             "abilities: [timers, todo]",
         ),
+        key("references", Kind::Flag, REFERENCES, "references: true"),
         key("dispatch", Kind::Word(DISPATCH), dispatch, "dispatch: immediate"),
         key("action_limits", Kind::Map(action_limits()), ACTIONS, "action_limits: {at_once: 5}"),
         key(
@@ -183,6 +184,8 @@ fn turns() -> Vec<Key> {
 
 const CONTROL: &str = "Whether its replies may have blocks around actions: <if>, <foreach>, \
                        <parallel>, and <rollback>; false unless said.";
+const REFERENCES: &str = "Whether ${id} stands for a result, as a whole parameter and in its \
+                          responses; true where the dialect is tags, unless said.";
 const TEMPLATES: &str = "Actions with placeholders, which it calls by their names.";
 
 /// The keys of a template of an action.

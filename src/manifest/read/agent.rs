@@ -152,6 +152,7 @@ impl Reader<'_> {
                 "dialect",
                 &[("tool_use", Dialect::ToolUse), ("native", Dialect::Native)],
             ),
+            references: flag(item, "references"),
             dispatch: match (&streaming, item.key("dispatch")) {
                 (Some(_), None) => Dispatch::Batched,
                 _ => chosen(

@@ -107,7 +107,7 @@ fn a_recorded_result_counts_though_today_it_would_be_a_failure() {
         let b = r#"<action id="b" mode="async" depends_on="a">
 {"name": "tool", "parameters": {"what": "b"}}</action>"#;
         let c = r#"<action id="c" mode="async" depends_on="b">
-{"name": "tool", "parameters": {"what": "c$b ${a.reason}"}}</action>"#;
+{"name": "tool", "parameters": {"what": "${a.reason}"}}</action>"#;
         let (results, story, effects) = goes_on(vec![
             Line("console", "ada", Go {}.encode().unwrap(), None, None),
             Line("ada", "ada", begin(1, Dispatch::Immediate).encode().unwrap(), None, None),
@@ -120,7 +120,7 @@ fn a_recorded_result_counts_though_today_it_would_be_a_failure() {
             Line("action", "ada", ok(3, "a"), Some(3), None),
             Line("action", "tool", work("b"), None, Some(4)),
         ]);
-        assert_eq!(results, ["a ok null", r#"b ok "b""#, r#"c ok "cb model""#], "{story:#?}");
+        assert_eq!(results, ["a ok null", r#"b ok "b""#, r#"c ok "model""#], "{story:#?}");
         assert_eq!(story.iter().filter(|it| *it == "action > halt: halt").count(), 1);
         assert_eq!(effects, 2);
     }

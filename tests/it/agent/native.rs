@@ -60,7 +60,7 @@ fn a_native_call_is_an_action_like_any_other() {
     let call = Call::new("call_1", "calculate", r#"{"expression": "6*7"}"#);
     let more = Call::new("", "feeds_add_context_feed", r#"{"id": "x"}"#);
     let first = Script::text("<thought>An open thought").call(call).call(more);
-    let replies = vec![first, Script::text("<response>It is ${call_1}.</response>")];
+    let replies = vec![first, Script::text("<response>It is 42.</response>")];
     let (world, thread, seen) = playing(replies);
     let actions = world.all::<Action>(&thread);
     let told: Vec<_> = actions.iter().map(|it| (&*it.id, &*it.name, it.dialect)).collect();
@@ -111,7 +111,7 @@ fn neither_fences_nor_open_responses_hide_a_native_call() {
     for before in ["```xml\n", "<response final=\"false\">So far", "<!-- "] {
         let call = Call::new("a", "calculate", r#"{"expression": "1+1"}"#);
         let first = Script::text(before).call(call);
-        let replies = vec![first, Script::text("<response>$a</response>")];
+        let replies = vec![first, Script::text("<response>2</response>")];
         let (world, thread, _) = playing(replies);
         assert_eq!(world.all::<Response>(&thread).last().unwrap().text, "2", "{before}");
     }
@@ -120,7 +120,7 @@ fn neither_fences_nor_open_responses_hide_a_native_call() {
 #[test]
 fn a_held_response_is_without_the_call_behind_it() {
     let call = Call::new("a", "calculate", r#"{"expression": "1+1"}"#);
-    let script = Script::new().call(call).then(Piece::Text("<response>It is $a.".into()));
+    let script = Script::new().call(call).then(Piece::Text("<response>It is 2.".into()));
     let (world, thread, _) = playing(vec![script]);
     assert_eq!(world.all::<Response>(&thread)[0].text, "It is 2.");
 }

@@ -37,10 +37,10 @@ fn a_word_that_is_no_name_is_text() {
 }
 
 #[test]
-fn in_code_only_braces_are_filled_in() {
+fn in_code_nothing_is_filled_in() {
     check(
         [SUM, "<response>$sum `$sum ${sum}`\n```sh\necho $sum $$ ${sum}\n```</response>"],
-        "2 `$sum 2`\n```sh\necho $sum $$ 2\n```",
+        "2 `$sum ${sum}`\n```sh\necho $sum $$ ${sum}\n```",
     );
 }
 
@@ -60,8 +60,8 @@ fn a_feed_reads_as_the_prompt_showed_it() {
     );
     // Also where the response waits, and before a listener of that name.
     check(
-        [r#"<action id="a">{"name": "tool", "parameters": {"what": "$weather $sun"}}</action>
-<response>$a; $weather</response>"#],
-        "[weather: unavailable] 42; [weather: unavailable]",
+        [r#"<action id="a">{"name": "tool", "parameters": {"what": "$weather"}}</action>
+<response>$a; $weather $sun</response>"#],
+        "[weather: unavailable]; [weather: unavailable] 42",
     );
 }

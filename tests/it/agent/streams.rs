@@ -209,16 +209,17 @@ fn an_item_of_a_loop_is_passed_on_while_the_next_one_is_worked_on() {
     let reply = format!(
         "<foreach var=\"n\" in='{list}'>{each}</foreach>\n<action id=\"done\">{}</action>\n\
          <action id=\"lines\">{}</action>\n<thought>Both.</thought>",
-        call(", \"stream\": true", "${item}!"),
+        call(", \"stream\": true", "${item}"),
         call("", "end")
     );
     let (world, thread) = played(reader, &reply);
     let said = world.all::<Response>(&thread);
     let text = said.last().map(|it| &*it.text);
-    assert_eq!(text, Some("[\"x!\",\"y!\",\"z!\"] of end"), "{:#?}", world.story(&thread));
+    assert_eq!(text, Some("[\"x\",\"y\",\"z\"] of end"), "{:#?}", world.story(&thread));
     let effects = world.effects.lock().unwrap();
-    let at = |what: &str| effects.iter().position(|it| it.1 == what).unwrap();
-    assert!(at("x!") < at("z") && at("y!") < at("z!"), "{effects:?}");
+    let first = |what: &str| effects.iter().position(|it| it.1 == what).unwrap();
+    let last = |what: &str| effects.iter().rposition(|it| it.1 == what).unwrap();
+    assert!(last("x") < first("z") && last("y") < last("z"), "{effects:?}");
 }
 
 #[test]

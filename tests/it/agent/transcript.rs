@@ -37,7 +37,7 @@ async fn live(script: Script) -> Vec<Event> {
     let question = agent.ask("What is six times seven?").unwrap();
     let pump = start(&log, agent);
     let expression = "1".to_owned();
-    let opened = pump.tell(Calculate { expression }).await.unwrap();
+    let opened = pump.tell(Calculate::new(expression)).await.unwrap();
     let mut follow = pump.follow(&opened.thread, 0);
     let asking = pump.in_thread(&opened.thread);
     let (mut transcript, mut events) = (Transcript::default(), Vec::new());
@@ -304,7 +304,7 @@ async fn whoever_answers_without_a_mind_is_no_agent() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
     let pump = start(&log, oracle(Scripted::replies([""])));
     let expression = "1".to_owned();
-    let entry = pump.tell(Calculate { expression }).await.unwrap();
+    let entry = pump.tell(Calculate::new(expression)).await.unwrap();
     pump.shutdown().await.unwrap();
     let entries = log.read(&entry.thread, 0, u64::MAX, 1_000).await.unwrap();
     let entries: Vec<Entry> = entries.iter().map(|it| -> Entry { (&**it).into() }).collect();

@@ -91,8 +91,10 @@ fn a_response_has_the_metadata_of_its_place_in_the_reply() {
         <metadata>{\"topic\": \"winds\"}</metadata>\
         <response final=\"false\">${metadata.topic}</response>\
         <metadata>{\"topic\": \"rain\"}</metadata>\
-        <response>${metadata.topic}, ${metadata.mood}, ${metadata.nope}</response>";
-    check(&[(0, reply)], &["tides", "winds", "rain, ${metadata.mood}, ${metadata.nope}"]);
+        <response>${metadata.topic}, ${metadata.mood}</response>";
+    check(&[(0, reply)], &["tides", "winds", "rain, [metadata.mood: not set]"]);
+    let lost = "<response>${metadata.nope}</response>";
+    check(&[(0, lost), (0, lost)], &["${metadata.nope}"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn a_condition_is_decided_when_what_it_refers_to_is_done() {
            c async when=a on=b =>
            d async on=b with=$b =>
            fail a => a failed, decide b a=failed, decide c a=failed
-           not b => b skipped condition, call d $b
+           not b => b skipped condition, call d $b skipped
            runs c => call c
            ok c => c ok",
     );

@@ -52,7 +52,10 @@ fn action(words: &str) -> Action {
             "block" => action.parallel = value.parse().ok(),
             "max" => action.parallel_max = value.parse().ok(),
             "item" => action.parameters = Some(format!("{{\"item_id\":\"{value}\"}}")),
-            "with" => action.parameters = Some(format!("{{\"it\":\"{value}\"}}")),
+            "with" => {
+                let each: Vec<&str> = value.split('+').collect();
+                action.parameters = Some(serde_json::json!({ "it": each }).to_string());
+            }
             other => panic!("no word {other}"),
         }
     }
@@ -376,7 +379,7 @@ fn what_depends_on_a_failure_is_skipped_and_names_it() {
     check(
         "a async skip => call a
            b async on=a with=$a =>
-           fail a => a failed, call b $a",
+           fail a => a failed, call b $a skipped",
     );
     check(
         "a async => call a

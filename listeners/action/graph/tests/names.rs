@@ -7,7 +7,7 @@ use super::*;
 fn a_reference_waits_for_what_it_refers_to() {
     check(
         "a async key=page => call a
-           b async with=$page-$a =>
+           b async with=$page+$a =>
            c async with=${to-a} =>
            ok a => a ok, call b $a $page, call c $to-a",
     );
@@ -28,7 +28,7 @@ fn a_reference_waits_for_what_it_refers_to() {
     check(
         "a async skip => call a
            b async with=$a =>
-           fail a => a failed, call b $a",
+           fail a => a failed, call b $a skipped",
     );
 }
 
@@ -43,7 +43,7 @@ fn a_reference_to_what_had_failed_says_so_and_skips_nothing() {
     check(
         "a async skip => call a
            fail a => a failed
-           b async with=$a => call b $a",
+           b async with=$a => call b $a skipped",
     );
     // The reference says that `a` failed even if a later action takes the name.
     check(
@@ -102,7 +102,7 @@ fn a_word_that_nothing_is_called_is_text_when_the_turn_is_over() {
     check("b async alone with=$HOME => call b");
     // A reference never means its own action.
     check(
-        "b sync with=$b-${to-b} =>
+        "b sync with=$b+${to-b} =>
            over => call b",
     );
     check(
@@ -156,7 +156,7 @@ fn a_feeds_name_means_what_the_turns_prompt_showed_and_nothing_waits() {
     check(
         "shows weather=sunny news=
            a async to=news => call a
-           b async with=$weather-$news => call b $news unavailable $weather=sunny
+           b async with=$weather+$news => call b $news unavailable $weather=sunny
            weather async => call weather
            c async with=$weather =>
            ok weather => weather ok, call c $weather",
@@ -321,7 +321,7 @@ fn in_a_fork_nothing_waits_for_what_was_under_way() {
         play.line(line);
     }
     play.graph = play.graph.forked();
-    assert_eq!(play.line("c async turn=2 with=$a-$page-$web-$b"), Vec::<String>::new());
+    assert_eq!(play.line("c async turn=2 with=$a+$page+$web+$b"), Vec::<String>::new());
     assert_eq!(play.line("over 2"), ["call c $b", "wake 300 maybe"]);
     assert_eq!(play.line("d async turn=3 on=a"), Vec::<String>::new());
     assert_eq!(play.line("over 3"), ["d failed unknown-dependency"]);

@@ -48,7 +48,7 @@ fn what_came_before_the_stream_was_written_is_taken_too() {
     check(
         "a async => call a
            x async => call x
-           b async stream on=a with=$x-$a when=a =>
+           b async stream on=a with=$x+$a when=a =>
            part a 1 =>
            ok a => a ok, decide b a=ok
            runs b =>
@@ -68,7 +68,7 @@ fn without_partial_results_it_is_called_once_with_the_result() {
     check(
         "a sync skip => call a
            b sync stream with=$a =>
-           fail a => a failed, call b $a",
+           fail a => a failed, call b $a skipped",
     );
 }
 
@@ -204,7 +204,7 @@ fn its_place_in_the_turn_counts_for_its_first_call() {
 fn it_names_one_action() {
     check(
         "a async stream => a failed definition
-           b async stream with=$x-$y => b failed definition
+           b async stream with=$x+$y => b failed definition
            c async stream on=x,y => c failed definition
            d async stream with=$nope =>
            e async stream on=nope =>
