@@ -20,7 +20,8 @@ use super::parameters;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, put};
-use super::words::{Action, ActionError, ActionKind, Dialect, NAME, WORKFLOWS};
+use super::words::{Action, ActionError, ActionKind, CommandLine, Dialect, NAME};
+use super::words::{TemplateText, WORKFLOWS};
 
 /// The type of a listener that is an agent.
 const AGENT: &str = "agent";
@@ -207,15 +208,19 @@ fn undeliverable() -> ActionError {
 /// schema.
 pub(super) fn payload(
     definition: &ActionDefinition,
-    schema: &Schema,
+    called: &Called<'_>,
     values: &ResolvedValues,
 ) -> Result<Element, ActionError> {
+    let schema = called.schema;
     let wrong = |message| ActionError { code: "parameters".to_owned(), message };
     match &definition.parameters {
         Parameters::Json(json) => {
             let mut unresolved = Vec::new();
             let json = resolved(definition, json, values, &mut unresolved);
             lost(&unresolved)?;
+            if let Some(it) = called.listener.extension::<CommandLine>() {
+                no_option(definition, it.field, &json).map_err(wrong)?;
+            }
             from_json(schema, &json).map_err(wrong)
         }
         Parameters::Elements(elements) => {
@@ -254,6 +259,25 @@ fn resolved(
     unresolved: &mut Vec<Unresolved>,
 ) -> Value {
     definition.references.resolve(json, &|name| values.get(name), unresolved)
+}
+
+/// Fails if a value that an author's template makes an argument of its own begins with `-`, since
+/// the program could take it for an option. Behind the argument `--` it may begin so. `field` is
+/// the list of the arguments in the parameters.
+fn no_option(definition: &ActionDefinition, field: &str, json: &Value) -> Result<(), String> {
+    let Some(Value::Array(arguments)) = json.get(field) else { return Ok(()) };
+    for TemplateText { at, references } in &definition.action.template_text {
+        let number = at.strip_prefix(&format!("/parameters/{field}/"));
+        let number = number.and_then(|it| it.parse::<usize>().ok());
+        let is_alone = references.as_ref().is_some_and(|it| it.first() == Some(&0));
+        let Some(number) = number.filter(|it| is_alone && *it < arguments.len()) else { continue };
+        let is_behind_dashes = arguments[..number].iter().any(|it| it == "--");
+        if arguments[number].as_str().is_some_and(|it| it.starts_with('-')) && !is_behind_dashes {
+            let text = "begins with `-`, and the program could take it for an option";
+            return Err(format!("$.{field}[{number}] {text}"));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if a name is known, and the path behind it leads to nothing.

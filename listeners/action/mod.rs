@@ -191,7 +191,7 @@ impl Handling {
             let rules = self.actions.0.rules(agent, definition.action.turn);
             with_peers(why, all, agent, definition, rules)
         })?;
-        let payload = payload(definition, called.schema, values)?;
+        let payload = payload(definition, &called, values)?;
         Ok((called.listener.name.clone(), payload))
     }
 

@@ -91,8 +91,8 @@ impl Parameters {
         names
     }
 
-    /// The names in parameters that are elements. Child elements with a namespace are skipped, since
-    /// they are sent as they are.
+    /// The names in parameters that are elements. Child elements with a namespace are skipped,
+    /// since they are sent as they are.
     #[must_use]
     pub fn names_within(&self, parameters: View<'_>) -> Names {
         let mut names = Names::default();

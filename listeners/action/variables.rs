@@ -1,6 +1,6 @@
 //! References in responses and in texts of authors: `$name`, `${name}` and
-//! `${name.path[0].field}`. References are replaced by results of actions, contents of feeds, fields
-//! of metadata and items of lists. [`parameters`](super::parameters) has the rules for what a model
+//! `${name.path[0].field}`. References are replaced by results of actions, contents of feeds,
+//! fields of metadata and items of lists. [`parameters`](super::parameters) has the rules for what a model
 //! writes as parameters.
 //!
 //! A reference to an unknown name stays as it is written. Inserted text is never searched for

@@ -51,12 +51,14 @@ impl Templates {
     }
 
     /// Fills in the template that an action names, and returns the action's body. `references` says
-    /// which of the agent's values are references. None if the action names no template, or if the
+    /// which of the agent's values are references. `command` returns the field of a called payload
+    /// that lists a program and its arguments. None if the action names no template, or if the
     /// agent has no templates.
     pub(super) fn filled(
         &self,
         element: &Element<'_>,
         references: References,
+        command: impl Fn(&str) -> Option<&'static str>,
     ) -> Result<Option<Filled>, String> {
         // Only an action's body can name a template. The body of a tool call has the parameters.
         let Body::Json(text) = element.body else { return Ok(None) };
@@ -86,7 +88,14 @@ impl Templates {
         if !wrong.is_empty() {
             return Err(format!("the template {name} {}", wrong.join(", and ")));
         }
-        let mut filling = Filling { values, references, at: String::new(), texts: Vec::new() };
+        let command = template.get("name").and_then(Value::as_str).and_then(command);
+        if let Some(field) = command {
+            no_command(template, field, &values)
+                .map_err(|why| format!("the template {name} makes no command: {why}"))?;
+        }
+        let command = command.map(|it| format!("/parameters/{it}/"));
+        let (at, texts) = (String::new(), Vec::new());
+        let mut filling = Filling { values, references, command, at, texts };
         let Value::Object(mut body) = filling.fill(&Value::Object(template.clone())) else {
             return Ok(None);
         };
@@ -149,9 +158,62 @@ fn split(text: &str) -> Vec<(&str, Option<&str>)> {
     all
 }
 
+/// Checks the arguments of a program that a template lists in the parameter `field`.
+///
+/// # Errors
+/// If a value would stand within a longer text, other than behind a name and `=`. Such a text may
+/// be a shell's command. Also if a value that is an argument of its own begins with `-`, unless the
+/// argument `--` comes before it.
+fn no_command(
+    template: &Map<String, Value>,
+    field: &str,
+    values: &Map<String, Value>,
+) -> Result<(), String> {
+    let arguments = template.get("parameters").and_then(|it| it.get(field));
+    let mut is_behind_dashes = false;
+    for text in arguments.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    {
+        is_behind_dashes |= text == "--";
+        let parts = split(text);
+        let is_reference = |it: &Piece<'_>| matches!(it, Piece::Reference(_));
+        let references = parts.iter().flat_map(|(before, _)| pieces(before)).filter(is_reference);
+        let placeholders: Vec<&str> = parts.iter().filter_map(|it| it.1).collect();
+        let count = references.count() + placeholders.len();
+        let is_alone = text.starts_with("{{") && text.ends_with("}}") || whole(text).is_some();
+        let is_option = || {
+            let (name, value) = text.split_once('=').unwrap_or_default();
+            let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+            let is_value =
+                value.starts_with("{{") && value.ends_with("}}") || whole(value).is_some();
+            !name.is_empty() && name.chars().all(is_word) && is_value
+        };
+        match (count, &placeholders[..]) {
+            (0, _) => {}
+            (1, [name]) if is_alone => {
+                let value = values.get(*name).and_then(Value::as_str).unwrap_or_default();
+                if value.starts_with('-') && !is_behind_dashes {
+                    let why = "begins with `-`, and the program could take it for an option";
+                    return Err(format!("{name} {why}"));
+                }
+            }
+            (1, _) if is_alone || is_option() => {}
+            _ => {
+                return Err(format!(
+                    "a value is an argument of its own, or stands behind a name and `=`, and not \
+                     within `{text}`"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A template while its placeholders are filled in.
 struct Filling {
     values: Map<String, Value>,
+    /// The beginning of the JSON pointers of a program's arguments. None if the template runs no
+    /// program.
+    command: Option<String>,
     /// Which of the values are references.
     references: References,
     /// The JSON pointer of the current place.
@@ -188,10 +250,22 @@ impl Filling {
         filled
     }
 
+    /// Marks a value that is an argument of a program and nothing but a reference.
+    fn mark_argument(&mut self, value: &Value) {
+        let is_argument = self.command.as_ref().is_some_and(|it| self.at.starts_with(it));
+        let text = value.as_str().filter(|_| is_argument).unwrap_or_default();
+        if whole(text).is_some_and(|(it, _)| counts(self.references, &it)) {
+            let references = Some(vec![0, text.len() as u64]);
+            self.texts.push(TemplateText { at: self.at.clone(), references });
+        }
+    }
+
     fn fill_text(&mut self, text: &str) -> Value {
         let parts = split(text);
         if let [("", Some(name)), ("", None)] = parts[..] {
-            return self.values.get(name).cloned().unwrap_or_default();
+            let value = self.values.get(name).cloned().unwrap_or_default();
+            self.mark_argument(&value);
+            return value;
         }
         let (mut filled, mut places) = (String::new(), Vec::new());
         let mut refer = |reference: &str, filled: &mut String| {
@@ -241,15 +315,19 @@ mod tests {
         };
         let parameters = json!({"url": "{{url}}", "text": "{{n}} of 3"});
         add("fetch_page", json!({"name": "fetch", "parameters": parameters, "retry": 2}));
+        let command = |name: &str| (name == "shell").then_some("command");
+        let find = json!(["grep", "{{word}}", "--file={{file}}", "--", "{{path}}"]);
+        add("find", json!({"name": "shell", "parameters": {"command": find}}));
+        let run = json!(["sh", "-c", "echo {{word}}"]);
+        add("run", json!({"name": "shell", "parameters": {"command": run}}));
+        add("own", json!({"name": "shell", "parameters": {"command": ["sh", "-c", "echo ${a}"]}}));
+        let undo = json!({"parameters": {"d": "no {{n}}"}});
         let texts = json!({"a": ["$$5 of ${sum.x}, {{n}}: $$"], "b": "$n", "c": "{{n}}"});
-        add(
-            "tell",
-            json!({"name": "tell", "parameters": texts, "compensate": {"parameters": {"d": "no {{n}}"}}}),
-        );
+        add("tell", json!({"name": "tell", "parameters": texts, "compensate": undo}));
         let mut found = Vec::new();
         Parser::new(Config::default()).feed(action, &mut |event| {
             if let What::Closed(it) = event.what {
-                found.push(templates.filled(&it, References::All));
+                found.push(templates.filled(&it, References::All, command));
             }
         });
         found.remove(0)
@@ -299,11 +377,38 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_a_whole_argument_of_a_command_and_no_option() {
+        let find = |word: &str| {
+            json!({"template": "find",
+            "parameters": {"word": word, "file": "-f", "path": "-p"}})
+        };
+        check(
+            &find("a $(b)").to_string(),
+            r#"{"name":"shell","parameters":{"command":["grep","a $(b)","--file=-f","--","-p"]}}"#,
+        );
+        check(
+            &find("-x").to_string(),
+            "the template find makes no command: word begins with `-`, and the program could take \
+             it for an option",
+        );
+        let within = "a value is an argument of its own, or stands behind a name and `=`, and not \
+                      within";
+        check(
+            r#"{"template": "run", "parameters": {"word": "x"}}"#,
+            &format!("the template run makes no command: {within} `echo {{{{word}}}}`"),
+        );
+        check(
+            r#"{"template": "own"}"#,
+            &format!("the template own makes no command: {within} `echo ${{a}}`"),
+        );
+    }
+
+    #[test]
     fn mistakes_name_what_is_right() {
         check(
             r#"{"template": "fetch_pag"}"#,
-            "there is no template \"fetch_pag\"; there are fetch_page, tell; did you mean \
-             fetch_page?",
+            "there is no template \"fetch_pag\"; there are fetch_page, find, own, run, tell; did \
+             you mean fetch_page?",
         );
         check(
             r#"{"template": "fetch_page", "parameters": {"url": "x"}}"#,

@@ -99,7 +99,10 @@ impl Blocks {
         let id = element.attribute("id").unwrap_or_default().to_owned();
         let wrong = |why: String| Mistakes::one(&id, why);
         let mut element = *element;
-        let filled = self.templates.filled(&element, self.references).map_err(wrong)?;
+        let filled = self
+            .templates
+            .filled(&element, self.references, |it| self.callable.command(it))
+            .map_err(wrong)?;
         if let Some(it) = &filled {
             element.body = Body::Json(&it.body);
         }

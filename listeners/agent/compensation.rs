@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::super::action::call::{Called, find, offered};
 use super::super::action::undo;
+use super::super::action::words::CommandLine;
 use super::super::action::words::{Action, Mode, NAME as ACTION, TemplateText, When};
 
 /// The field of an action's body that has the compensation.
@@ -108,6 +109,14 @@ impl Callable {
     /// The names that this agent may call.
     pub(super) fn of(all: &Capabilities, agent: &str) -> Callable {
         Callable(Some((all.clone(), agent.to_owned())))
+    }
+
+    /// The field of a called payload that lists a program and its arguments. None if the name isn't
+    /// that of a listener that runs programs.
+    pub(super) fn command(&self, name: &str) -> Option<&'static str> {
+        let (all, _) = self.0.as_ref()?;
+        let called = find(all, name, &[], |_| true).ok()?;
+        Some(called.listener.extension::<CommandLine>()?.field)
     }
 
     /// Checks the name in a compensation.

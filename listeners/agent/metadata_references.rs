@@ -45,8 +45,8 @@ pub(super) fn note_fields(
 }
 
 /// Returns the meaning of `metadata` in a response of an agent with metadata fields. A path refers
-/// to these fields; `noted` has those to which the response refers. Without a path, `metadata` means
-/// the content that the prompt showed, or all of these fields if it showed none.
+/// to these fields; `noted` has those to which the response refers. Without a path, `metadata`
+/// means the content that the prompt showed, or all of these fields if it showed none.
 pub(super) fn with_metadata<'a>(
     shown: Option<Lookup<'_>>,
     fields: &Fields,

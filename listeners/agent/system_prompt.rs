@@ -203,12 +203,12 @@ fn references(settings: &Settings, is_answer: bool) -> &'static str {
              text $fetch.\n"
         }
         (true, _, true) => {
-            "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the call \
-             with that id. Any other text stays as you write it; $${ID} is the text ${ID}.\n"
+            "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the \
+             call with that id. Any other text stays as you write it; $${ID} is the text ${ID}.\n"
         }
         (true, _, false) => {
-            "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the call \
-             with that id; so does it in a response, anywhere but in code. Any other text stays as \
+            "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the \
+             call with that id; so does it in a response, anywhere but in code. Any other text stays as \
              you write it; $${ID} is the text ${ID}.\n"
         }
     }

@@ -20,6 +20,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ProgramOutput;
 use serde::Deserialize;
 
+use super::super::words::action::CommandLine;
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
@@ -170,6 +171,7 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
         .timeout(timeout)
         .describe(text)
         .effects(effects)
+        .extension(CommandLine { field: "command" })
         .stateless())
 }
 

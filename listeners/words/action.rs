@@ -182,6 +182,13 @@ pub enum References {
     None,
 }
 
+/// Marks a listener that runs programs for its callers.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandLine {
+    /// The field of its payload that lists a program and its arguments.
+    pub field: &'static str,
+}
+
 /// The type of listener that an action calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum ActionKind {

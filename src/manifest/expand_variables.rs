@@ -4,6 +4,7 @@
 //! A default may have variables itself. The value of a variable isn't scanned again. `$${` stands
 //! for `${`.
 
+use crate::listeners::action::variables::whole;
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::yaml::{Node, Pair, Scalar, Value, kind_of};
 
@@ -75,7 +76,7 @@ fn is_optional(source: &str) -> bool {
 /// A part of a text with variables.
 enum Part<'a> {
     Text(&'a str),
-    /// A reference to metadata in a feed.
+    /// A reference in a feed.
     Reference(&'a str),
     Variable {
         name: &'a str,
@@ -129,7 +130,7 @@ fn mistake(text: String) -> Mistake {
     Mistake::new(Default::default(), text)
 }
 
-/// Reads the parts of a text. In a feed, a reference to metadata is text.
+/// Reads the parts of a text. In a feed, a reference that can't be a variable is text.
 fn parts(source: &str, is_feed: bool) -> Result<Vec<Part<'_>>, Mistake> {
     Reader { rest: source, is_feed, depth: 0 }.parts()
 }
@@ -181,7 +182,7 @@ impl<'a> Reader<'a> {
                 .advice("close it, as in ${HOME}; for a ${ that means itself write $${")
         };
         let (inside, after) = begin.split_once('}').ok_or_else(no_end)?;
-        if self.is_feed && (inside.starts_with("metadata.") || inside.starts_with("metadata[")) {
+        if self.is_feed && is_reference(inside) {
             self.rest = after;
             return Ok(Part::Reference(inside));
         }
@@ -191,7 +192,8 @@ impl<'a> Reader<'a> {
         };
         if !is_name(name) {
             return Err(mistake(format!("`{}` is no name of a variable", cut(name)))
-                .example("${NAME} or ${NAME:-default}"));
+                .example("${NAME} or ${NAME:-default}")
+                .advice("for a ${ that means itself write $${"));
         }
         if !has_default {
             self.rest = after;
@@ -215,6 +217,13 @@ impl Part<'_> {
     fn is_something(&self) -> bool {
         !matches!(self, Part::Text(""))
     }
+}
+
+/// Whether the text within the braces is a reference of a feed, and can't be a variable: it has a
+/// path, as `metadata.mood`, or a name with `-`, as `market-summary`.
+fn is_reference(inside: &str) -> bool {
+    let text = format!("${{{inside}}}");
+    !is_name(inside) && !inside.contains(":-") && whole(&text).is_some()
 }
 
 fn is_name(text: &str) -> bool {
@@ -242,6 +251,12 @@ mod tests {
         let none = |name: &str| (name == "A").then(|| "a".to_owned());
         let of = |is_feed| filled(source, &none, is_feed).ok();
         assert_eq!(of(true).as_deref(), Some("/a/${metadata.context.project}"));
+        let feeds = "${market-summary} of ${prices.dax[0]}, ${market-summary.dax}";
+        assert_eq!(filled(feeds, &none, true).ok().as_deref(), Some(feeds));
+        for source in ["${market-summary}", "${prices.dax}"] {
+            let told = format!("{:?}", filled(source, &none, false).unwrap_err());
+            assert!(told.contains("is no name of a variable") && told.contains("$${"), "{told}");
+        }
         assert_eq!(of(false), None);
         let told = filled("${metadata}", &none, true).map_err(|it| it.message.to_string());
         assert_eq!(told, Err("${metadata} names no field".to_owned()));

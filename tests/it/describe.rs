@@ -182,8 +182,9 @@ fn inspect_payload_says_what_is_wrong_and_what_would_be_right() {
         "line": 2,
         "column": 3,
         "path": "/calculate/expresion",
-        "message": "<calculate> has no field <expresion>; it has <expression>",
-        "expected": "<expression>",
+        "message": "<calculate> has no field <expresion>; it has <expression>, <values>; did \
+                    you mean <expression>?",
+        "expected": "<expression>, <values>",
         "nearest": "<expression>",
         "example": expression,
         "advice": format!("Write <expression> instead, as in {expression}."),

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! No shell interprets the arguments. The program gets the arguments that the manifest lists. An
-//! argument such as `{city}` is replaced by a field of the message. If there are no such arguments,
+//! argument such as `{city}` is replaced by a field of the message, and `--city={city}` ends with
+//! one. If there are no such arguments,
 //! or if the settings have `input`, the message goes to standard input.
 //!
 //! A program runs under a *supervisor*: a second process of this executable ([`supervise`]). The
@@ -22,6 +23,7 @@ pub mod limits;
 pub(super) mod programs;
 mod supervisor_messages;
 pub(super) mod scratch;
+mod arguments;
 mod bounds;
 pub mod confine;
 pub mod supervise;
@@ -36,7 +38,9 @@ use std::sync::Arc;
 use pumphouse::listener::{Beside, DeclaredPayload};
 use pumphouse::prelude::*;
 use serde::Deserialize;
+use serde_json::json;
 
+use arguments::Argument;
 pub use bounds::Network;
 pub(super) use bounds::{Bounds, Given};
 use limits::CommandLimits;
@@ -44,8 +48,8 @@ use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "command";
-/// The argument that is replaced by the message's text.
-const FIELD: &str = "{text}";
+/// The field of a message that is a text.
+const FIELD: &str = "text";
 
 /// Runs the listener's program on a text.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -150,9 +154,9 @@ pub enum Input {
 struct Program {
     name: String,
     path: String,
-    arguments: Vec<String>,
-    /// Whether the text goes to standard input. True if no argument is `{text}`, or if the settings
-    /// have `input`.
+    arguments: Vec<Argument>,
+    /// Whether the text goes to standard input. True if no argument has the field `text`, or if the
+    /// settings have `input`.
     gets_input: bool,
     bounds: Bounds,
 }
@@ -168,13 +172,8 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     };
     let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
     let takes = settings.takes.as_ref().map(typed::takes).transpose()?;
-    let fields = takes.as_ref().map_or_else(|| vec!["text".to_owned()], typed::fields);
-    let is_unknown = |it: &&String| field(it).is_some_and(|it| fields.iter().all(|of| of != it));
-    if let Some(argument) = arguments.iter().find(is_unknown) {
-        let there: Vec<String> = fields.iter().map(|it| format!("{{{it}}}")).collect();
-        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        return Err(format!("`{argument}` is no field of what comes in; there is {there}"));
-    }
+    let fields = takes.as_ref().map_or_else(|| vec![FIELD.to_owned()], typed::fields);
+    let arguments = arguments::read(&arguments, &fields)?;
     match (&takes, settings.input) {
         (Some(_), Some(Input::Text)) => {
             return Err("`takes` says what comes in: write `input: json` or `input: xml`".into());
@@ -201,8 +200,8 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let what = takes.as_ref().map_or("a text".to_owned(), |it| format!("`{}`", it.name.local()));
     let text = format!("Runs {name} on {what}.{}", confine::note());
     let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
-    let has_argument = arguments.iter().any(|it| it == FIELD);
-    let gets_input = settings.input.is_some() || !has_argument;
+    let has_fields = arguments.iter().any(|it| matches!(it, Argument::Field { .. }));
+    let gets_input = settings.input.is_some() || !has_fields;
     let program = Program { name, path, arguments, gets_input, bounds };
     let listener = match takes {
         None if answers.is_none() => text_listener(program),
@@ -215,12 +214,6 @@ fn text_listener(program: Program) -> Listener {
     Listener::with_state(NAME, Arc::new(program)).own_namespace().on(run_it).stateless()
 }
 
-/// Returns the field that an argument names, such as `city` for `{city}`. Returns `None` if the
-/// argument isn't in braces.
-fn field(argument: &str) -> Option<&str> {
-    argument.strip_prefix('{')?.strip_suffix('}')
-}
-
 async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Output, Failed> {
     let limits = &it.bounds.limits;
     if text.len() > limits.input_bytes_max {
@@ -229,11 +222,8 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
             format!("the text has {} bytes; the limit input_bytes_max is {most}", text.len());
         return Err(Failed { reason: Reason::TooLarge, text, err: None });
     }
-    let filled = |argument: &String| match argument == FIELD {
-        true => text.clone(),
-        false => argument.clone(),
-    };
-    let arguments = it.arguments.iter().map(filled).collect();
+    let refused = |text| Failed { reason: Reason::Failed, text, err: None };
+    let arguments = arguments::filled(&it.arguments, &json!({ FIELD: text })).map_err(refused)?;
     let input = if it.gets_input { text.clone() } else { String::new() };
     match run::run(&it.bounds, &it.path, arguments, input, &|_, _| {}).await {
         Ok(outcome) => Ok(Output { text: output(&it.name, limits, &outcome)? }),

@@ -13,7 +13,8 @@ use pumphouse::xml::{self, Child, Profile, View, Writer};
 use serde_json::Value;
 
 use super::super::text::clean;
-use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, field, output, run};
+use super::arguments::{Argument, filled};
+use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, output, run};
 
 /// The default local name of the payload that the listener takes.
 const TAKES: &str = "run";
@@ -67,7 +68,7 @@ pub(super) fn listener(
     answers: Option<Schema>,
     input: Option<Input>,
 ) -> Listener {
-    let has_fields = program.arguments.iter().any(|it| field(it).is_some());
+    let has_fields = program.arguments.iter().any(|it| matches!(it, Argument::Field { .. }));
     let input = match (input, &takes, has_fields) {
         (None, _, true) => None,
         (Some(Input::Text) | None, None, _) => Some(Input::Text),
@@ -110,7 +111,7 @@ impl Typed {
         let refused = |reason, text| Failed { reason, text, err: None };
         let value = schema::to_json(&self.takes, came.view())
             .map_err(|it| refused(Reason::Failed, it.to_string()))?;
-        let arguments: Vec<String> = arguments.iter().flat_map(|it| filled(it, &value)).collect();
+        let arguments = filled(arguments, &value).map_err(|it| refused(Reason::Failed, it))?;
         let input = match self.input {
             None => String::new(),
             Some(Input::Text) => value["text"].as_str().unwrap_or_default().to_owned(),
@@ -125,25 +126,6 @@ impl Typed {
         }
         let outcome = run::run(bounds, path, arguments, input, &|_, _| {}).await;
         outcome.map_err(|text| refused(Reason::Failed, text))
-    }
-}
-
-/// Returns the program's arguments for one argument of the manifest. An argument such as `{city}`
-/// is replaced by the field's value. A field without a value yields no argument, and a list yields
-/// one argument for each item. Any other argument stays as it is.
-fn filled(argument: &str, value: &Value) -> Vec<String> {
-    let Some(name) = field(argument) else { return vec![argument.to_owned()] };
-    match value.get(name) {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(items)) => items.iter().map(word).collect(),
-        Some(it) => vec![word(it)],
-    }
-}
-
-fn word(value: &Value) -> String {
-    match value {
-        Value::String(it) => it.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -30,7 +30,7 @@ const REPLAYED: u64 = 10;
 const ENOUGH: (u64, u64) = (2_000, 500);
 
 /// What has to come up in enough of the seeds.
-const EVENTS: [&str; 18] = [
+const EVENTS: [&str; 19] = [
     "message of another identity waits",
     "late result",
     "restart",
@@ -39,6 +39,7 @@ const EVENTS: [&str; 18] = [
     "final delivered after a hold",
     "withdrawn: a message",
     "withdrawn: failed",
+    "held back: a reference",
     "stop or interrupt while held",
     "partial response that waits",
     "nothing-under-way",

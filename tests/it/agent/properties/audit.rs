@@ -7,8 +7,9 @@ use pumphouse::listeners::agent::mind::Minds;
 use pumphouse::listeners::agent::settings::FinalWithActions;
 use pumphouse::prelude::*;
 
-use super::book::{Act, Book, ORACLE, Said, Turn};
+use super::book::{Act, Book, ORACLE, Said, Stop, Turn};
 use super::run::Run;
+use super::script::NAMES;
 
 /// Where a response was written: its turn, and its place in that turn's reply.
 type Place = (u64, u64);
@@ -31,6 +32,7 @@ impl<'a> Audit<'a> {
         audit.places();
         audit.answered();
         audit.responses();
+        audit.held_back();
         audit.actions();
         audit.idle();
         audit.turns();
@@ -100,6 +102,9 @@ impl<'a> Audit<'a> {
     fn responses(&mut self) {
         let mut last = (0, 0);
         for said in self.book.said.clone() {
+            if self.was_held_back(&said) {
+                continue;
+            }
             let Some(place) = place(&said.it.text) else {
                 let turn = self.book.turns.iter().find(|it| it.number == said.it.turn);
                 let out = turn.and_then(|it| it.out.as_ref());
@@ -128,6 +133,46 @@ impl<'a> Audit<'a> {
                 self.held(&said, &turn, at);
             }
         }
+    }
+
+    /// Whether a response was held back before, and is delivered since the agent would stop.
+    fn was_held_back(&self, said: &Said) -> bool {
+        let is_it = |(work, turn, text): &(usize, u64, String)| {
+            said.work == Some(*work) && said.it.turn == *turn && said.it.text == *text
+        };
+        said.it.is_final && self.book.held_back.iter().any(is_it)
+    }
+
+    /// A response with a reference to nothing is held back once in a work, and never lost.
+    fn held_back(&mut self) {
+        let mut wrong = Vec::new();
+        for number in 0..self.book.works.len() {
+            let held = self.book.held_back.iter().filter(|it| it.0 == number);
+            let held: Vec<_> = held.collect();
+            if held.len() > 1 {
+                wrong.push((0, format!("work {number} was held back {} times", held.len())));
+            }
+            let lost = |text: &str| NAMES[..4].iter().any(|name| is_lost(text, name));
+            for (_, turn, text) in &held {
+                if !lost(text) {
+                    wrong.push((0, format!("turn {turn} was held back for nothing: {text}")));
+                }
+            }
+            let of_work = |it: &&Stop| it.work == Some(number) && it.reason != "interrupted";
+            let stop = self.book.stops.iter().find(of_work).filter(|_| !held.is_empty());
+            wrong
+                .extend(stop.map(|it| (it.seq, "an answer that was held back is lost".to_owned())));
+            let said = self.book.said.iter().find(|it| it.it.is_final && it.work == Some(number));
+            let Some(said) = said.filter(|_| held.is_empty()) else { continue };
+            let turn = self.book.turns.iter().find(|it| it.number == said.it.turn);
+            let known = |it: &Act| it.seq < said.seq && !it.is_refused && !it.is_again;
+            let is_known = |name: &str| self.book.acts.iter().any(|it| it.id == name && known(it));
+            let lost = NAMES[..4].iter().any(|it| is_lost(&said.it.text, it) && is_known(it));
+            if lost && turn.is_some_and(|it| !it.is_last && it.out.is_some()) {
+                wrong.push((said.seq, "a reference to nothing is delivered at once".to_owned()));
+            }
+        }
+        wrong.into_iter().for_each(|(seq, text)| self.wrong(seq, text));
     }
 
     /// No name stands in a response whose result stands before it.
@@ -298,6 +343,11 @@ impl<'a> Audit<'a> {
     }
 }
 
+/// Whether a text has a reference to nothing with this name.
+fn is_lost(text: &str, name: &str) -> bool {
+    [format!("${{{name}.none}}"), format!("${{{name}{name}}}")].iter().any(|it| text.contains(it))
+}
+
 fn place(text: &str) -> Option<Place> {
     let (at, _) = text.trim_start().split_once(">R").map_or_else(
         || text.trim_start().strip_prefix('R')?.split_once(':'),
@@ -316,7 +366,7 @@ fn references(text: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> =
         parts.map(|(name, shown)| (failed(name), failed(shown))).collect();
     // What failed reads with a space in it.
-    for name in super::script::NAMES {
+    for name in NAMES {
         let failed = format!("[{name}: failed]");
         let times = text.matches(&format!("{name}=({failed})")).count();
         found.extend(vec![(name.to_owned(), failed); times]);

@@ -124,6 +124,9 @@ pub(super) struct Book {
     pub(super) news: Vec<(u64, Option<usize>)>,
     /// What begins a turn besides: what an agent wrote that isn't over with its turn.
     pub(super) began: Vec<u64>,
+    /// The final responses that were held back because of references to nothing: the work, the
+    /// turn, and the text.
+    pub(super) held_back: Vec<(usize, u64, String)>,
     pub(super) notices: Vec<(u64, Notice)>,
     pub(super) wrong: Vec<String>,
     pub(super) named: BTreeSet<String>,
@@ -383,12 +386,16 @@ impl Book {
         }
         if it.response.is_some() {
             let why = match &it.text {
+                _ if it.held_back.is_some() => "held back: a reference",
                 text if text.contains("another message") => "withdrawn: a message",
                 text if text.contains("interrupted") => "withdrawn: interrupted",
                 text if text.contains("turns") => "withdrawn: stopped",
                 _ => "withdrawn: failed",
             };
             self.named(why);
+        }
+        if let (Some(text), Some(work)) = (&it.held_back, self.work) {
+            self.held_back.push((work, it.turn, text.clone()));
         }
         self.notices.push((seq, it));
     }

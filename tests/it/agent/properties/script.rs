@@ -223,6 +223,12 @@ impl Page {
 
     fn response(&mut self, mark: &str, is_final: bool) -> String {
         let mut text = format!("<response final=\"{is_final}\">R{mark}:");
+        // References to nothing: the path of a known name, and a name that is nearly one.
+        if self.dice.percent(15) {
+            let name = self.dice.one(&NAMES[..4]);
+            let lost = self.dice.one(&[".none", name]);
+            write!(text, " {name}{lost}=(${{{name}{lost}}})").unwrap();
+        }
         for _ in 0..self.dice.one(&[0, 0, 1, 2]) {
             let name = self.dice.one(&NAMES);
             write!(
