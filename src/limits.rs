@@ -1,8 +1,10 @@
 //! Bounds, each with its name, its default and its reason. A refusal names the exceeded bound.
 
-use std::fmt;
-use std::str::FromStr;
+mod allowance;
+
 use std::time::Duration;
+
+pub use self::allowance::{Allowance, NoAllowance};
 
 /// One kibibyte.
 const KIB: usize = 1024;
@@ -11,44 +13,6 @@ const MIB: usize = 1024 * KIB;
 
 /// No bound. People write it as the word `unlimited`.
 pub const UNLIMITED: u64 = u64::MAX;
-
-/// An amount that may be spent. People write it as a number, or as `unlimited`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_structs, reason = "an allowance is a number")]
-pub struct Allowance(
-    /// The amount. [`UNLIMITED`] means that there is no bound.
-    pub u64,
-);
-
-impl fmt::Display for Allowance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == UNLIMITED { f.write_str("unlimited") } else { self.0.fmt(f) }
-    }
-}
-
-impl FromStr for Allowance {
-    type Err = NoAllowance;
-
-    fn from_str(text: &str) -> Result<Allowance, NoAllowance> {
-        if text == "unlimited" {
-            return Ok(Allowance(UNLIMITED));
-        }
-        text.parse().map(Allowance).map_err(|_| NoAllowance)
-    }
-}
-
-/// The error for a text that is neither a number nor `unlimited`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
-pub struct NoAllowance;
-
-impl fmt::Display for NoAllowance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it takes a whole number such as 200, or unlimited")
-    }
-}
-
-impl std::error::Error for NoAllowance {}
 
 /// Declares a struct of bounds, and lists the bounds by name. A manifest has a key for each bound.
 macro_rules! bounds {
@@ -494,6 +458,11 @@ pub struct Limits {
     /// a timer in between. The last allowed one causes a warning, and the next one is `P0043`.
     #[least = 1]
     pub chain_max: usize,
+    /// How many messages in a row a listener may send itself in a thread, without a push, a timer
+    /// or another listener in between. The last allowed one causes a warning, and the next one is
+    /// `P0043`. Without a bound, such a listener would fill the disk.
+    #[least = 1]
+    pub again_max: usize,
     /// Steps that one tree runs in its turn, before other trees have theirs.
     #[least = 1]
     pub steps_in_turn_max: usize,
@@ -586,6 +555,7 @@ impl Default for Limits {
             tree_cost_micros_max: UNLIMITED,
             repeats_max: 3,
             chain_max: 10_000,
+            again_max: 100_000,
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,

@@ -232,7 +232,7 @@ pub struct LoopWarning {
     /// The listener that sent the last message.
     #[payload(attribute, example = "researcher")]
     pub listener: String,
-    /// The limit that was reached: `repeats_max` or `chain_max`.
+    /// The limit that was reached: `repeats_max`, `chain_max` or `again_max`.
     #[payload(attribute, example = "repeats_max")]
     pub limit: String,
     /// The limit's value.

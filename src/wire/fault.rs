@@ -130,8 +130,9 @@ codes! {
     /// is spent.
     OverBudget = 42, "Do with less, or have an operator raise the budget that the message names.",
         retry false;
-    /// A listener sent a payload more often in a row than `repeats_max` allows, or a chain of
-    /// messages became longer than `chain_max` allows.
+    /// A listener sent a payload more often in a row than `repeats_max` allows, a chain of messages
+    /// became longer than `chain_max` allows, or a listener sent itself more messages in a row than
+    /// `again_max` allows.
     Loop = 43, "Have the listener that the message names say something new, or stop.",
         retry false;
 }

@@ -44,6 +44,8 @@ struct Last {
 pub(crate) struct Chain {
     calls: u32,
     hops: usize,
+    /// How many messages in a row the last sender has sent itself.
+    again: usize,
     /// The numbers of the last messages of the chain, the newest first. 0 where there is no
     /// message.
     last: [u64; REMEMBERED],
@@ -84,11 +86,16 @@ impl Bound {
         Bound { name: "chain_max", value: limits.chain_max }
     }
 
+    fn again(limits: &Limits) -> Bound {
+        Bound { name: "again_max", value: limits.again_max }
+    }
+
     /// Returns the fault of a message beyond the bound.
     pub(crate) fn fault(self, from: &str) -> Fault {
         let Bound { name, value } = self;
         let text = match name {
             "repeats_max" => format!("{from} says the same again and again: {name} is {value}"),
+            "again_max" => format!("{from} goes on with itself without an end: {name} is {value}"),
             _ => format!("{from} goes on in a circle of messages: {name} is {value}"),
         };
         Fault::new(Code::Loop, text)
@@ -113,10 +120,19 @@ impl Guard {
         if chain.calls == self.calls { chain.hops } else { 0 }
     }
 
+    /// Returns how many messages in a row the last sender of a chain has sent itself.
+    fn again(&self, chain: Chain) -> usize {
+        if chain.calls == self.calls { chain.again } else { 0 }
+    }
+
     /// Returns the chain of this message: the chain of its cause, with the cause as the newest
     /// message. The new chain has one hop more, unless the sender writes to itself.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
-        self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
+        if hop.from.as_ref() != hop.to {
+            return self.grown(hop.chain, 1, hop.cause);
+        }
+        let again = self.again(hop.chain).saturating_add(1);
+        Chain { again, ..self.grown(hop.chain, 0, hop.cause) }
     }
 
     /// Returns the chain of work that continues after waiting for a child's result or for an entry.
@@ -137,7 +153,7 @@ impl Guard {
         let mut last = chain.last;
         last.rotate_right(1);
         last[0] = cause;
-        Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), last }
+        Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), again: 0, last }
     }
 
     /// Returns the bound that a message would exceed, if there is one. `body` is called only if the
@@ -150,6 +166,9 @@ impl Guard {
     ) -> Option<Bound> {
         if hop.from.as_ref() != hop.to && self.hops(hop.chain) >= limits.chain_max {
             return Some(Bound::chain(limits));
+        }
+        if hop.from.as_ref() == hop.to && self.again(hop.chain) >= limits.again_max {
+            return Some(Bound::again(limits));
         }
         let last = self.last.iter().flatten().find(|it| it.from == *hop.from)?;
         let often = last.times >= limits.repeats_max && hop.comes_of(last.seq);
@@ -167,11 +186,13 @@ impl Guard {
         limits: &Limits,
     ) -> Option<Bound> {
         let times = self.repeated(hop, seq, body);
-        let hops = self.longer(hop).hops;
+        let Chain { hops, again, .. } = self.longer(hop);
         let reached = if times >= limits.repeats_max && times > 1 {
             Bound::repeats(limits)
         } else if hops >= limits.chain_max && hop.from.as_ref() != hop.to {
             Bound::chain(limits)
+        } else if again >= limits.again_max {
+            Bound::again(limits)
         } else {
             return None;
         };
@@ -298,6 +319,30 @@ mod tests {
         assert_eq!(played(&hops(5).collect::<Vec<_>>(), &limits), (1, true));
         let alone: Vec<_> = (0..6).map(|it| ("a", "a", bodies[it], it as u64 + 1)).collect();
         assert_eq!(played(&alone, &limits), (0, false), "to oneself is no circle of listeners");
+    }
+
+    #[test]
+    fn what_goes_on_with_itself_has_an_end() {
+        let limits = Limits { again_max: 3, ..Limits::default() };
+        let bodies = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let path = |path: &[(&'static str, &'static str)]| -> Vec<_> {
+            let each = path.iter().zip(bodies).enumerate();
+            each.map(|(at, ((from, to), body))| (*from, *to, body, at as u64 + 1)).collect()
+        };
+        let alone = |times: usize| path(&vec![("a", "a"); times]);
+        assert_eq!(played(&alone(2), &limits), (0, false));
+        assert_eq!(played(&alone(3), &limits), (1, false));
+        assert_eq!(played(&alone(4), &limits), (1, true));
+        let with_another = [("a", "a"), ("a", "a"), ("a", "b"), ("b", "a"), ("a", "a"), ("a", "a")];
+        assert_eq!(played(&path(&with_another), &limits), (0, false));
+        let (mut guard, from) = (Guard::default(), Arc::from("a"));
+        let mut chain = guard.called();
+        for number in 0..9 {
+            let hop = Hop { from: &from, to: "a", chain, cause: number, asked: None };
+            assert_eq!(guard.refuses(&hop, Bytes::new, &limits), None);
+            // Each second message is followed by a push or a timer.
+            chain = if number % 2 == 0 { guard.longer(&hop) } else { guard.called() };
+        }
     }
 
     #[test]

@@ -243,3 +243,26 @@ async fn a_child_that_goes_round_has_failed() {
     let text = String::from_utf8_lossy(&result.body).into_owned();
     assert!(text.contains(r#"status="failed""#) && text.contains("P0043"), "{text}");
 }
+
+#[tokio::test]
+async fn what_goes_on_with_itself_ends_at_again_max() {
+    let round = async |Down { n }: Down| Again(Down { n: n + 1 });
+    assert_eq!(Limits::default().again_max, 100_000);
+    let mut limits = Limits::default();
+    limits.again_max = 20;
+    let plan = pumphouse::builder().with(Listener::new("round").on(round)).limits(limits).build();
+    let pump = plan.unwrap().start();
+    let stopped = pump.ask::<Answer>(Down { n: 0 }).await.unwrap_err();
+    let AskError::Failed(huh) = stopped else { panic!("{stopped}") };
+    assert_eq!(huh.code, "P0043");
+    assert_eq!(huh.message, "round goes on with itself without an end: again_max is 20");
+    let thread = super::only_thread(&pump).await;
+    let told = story(pump.log(), &thread).await;
+    let all = told.iter().filter(|it| *it == "round > round: down").count();
+    assert_eq!(all, 20);
+    assert_eq!(
+        told[21..],
+        ["core > *: loop-warning", "round > round: down refused", "core > console: huh",]
+    );
+    pump.shutdown().await.unwrap();
+}
