@@ -1,13 +1,14 @@
 //! The listener `thread` opens child threads of the thread in which it is asked. It also cancels,
-//! pauses, resumes and awaits threads, raises budgets, and records forks.
+//! pauses, resumes and awaits threads, raises budgets, tries stopped listeners again, and records
+//! forks.
 
 pub mod fork;
 pub mod wait;
 
-use pumphouse::listener::Raise;
+use pumphouse::listener::{Raise, Retry};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::RaiseBudget;
-use pumphouse::wire::core::ThreadCancelled;
+use pumphouse::wire::core::{RetryListeners, ThreadCancelled};
 
 use super::metadata::words::Handed;
 
@@ -109,6 +110,7 @@ pub fn thread() -> Listener {
         .on(cancel)
         .on(pause)
         .on(resume)
+        .on(retry)
         .on(raise)
         .on(fork::fork)
         .on(wait::wait)
@@ -152,6 +154,10 @@ async fn resume(
     let (thread, by) = (meant(&here, resume.thread), sender.0.to_string());
     let why = ThreadResumed { thread: thread.to_string(), by, reason: resume.reason };
     ThreadControl::resume(thread, why)
+}
+
+async fn retry(retry: RetryListeners) -> Retry {
+    Retry(retry)
 }
 
 async fn raise(raise: RaiseBudget) -> Raise {

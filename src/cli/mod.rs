@@ -41,6 +41,7 @@ mod prompt;
 mod reload;
 mod replay;
 mod resume;
+mod retry;
 mod run;
 mod screen;
 mod send;
@@ -180,6 +181,7 @@ Examples:
   pumphouse budget --by model        what was used of each model, and what it cost
   pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
+  pumphouse retry sess-k3v9x2ma      try listeners again whose fold panicked there
   pumphouse otel export --from 2d    spans of agents' work, to OpenTelemetry
   pumphouse verify                   whether the log is what was written
   pumphouse backup copy.db           the log in a file of its own, while it is written to
@@ -223,6 +225,7 @@ enum Verb {
     Cancel(cancel::Cancel),
     Pause(pause::Pause),
     Resume(resume::Resume),
+    Retry(retry::Retry),
     Export(export::Export),
     Otel(otel::Otel),
     Verify(verify::Verify),
@@ -271,6 +274,7 @@ impl Command {
                 Verb::Cancel(it) => it.run(screen).await,
                 Verb::Pause(it) => it.run(screen).await,
                 Verb::Resume(it) => it.run(screen).await,
+                Verb::Retry(it) => it.run(screen).await,
                 Verb::Export(it) => it.run(data, screen).await,
                 Verb::Otel(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,

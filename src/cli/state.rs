@@ -94,13 +94,20 @@ fn told(it: &ThreadState, style: Style) -> String {
     out
 }
 
+/// From this time on, a message is parked or waits for another entry.
+const PARKED: u64 = u64::MAX - 2;
+
 /// Formats a waiting message as a line.
 fn waits(it: &Waiting) -> String {
     let until = match (it.until_us, it.attempts) {
-        (Some(u64::MAX), _) => "until something else comes".to_owned(),
+        _ if it.is_stopped => "stopped: a fold of its listener panicked".to_owned(),
+        (Some(until_us), _) if until_us >= PARKED => "until something else comes".to_owned(),
         (Some(until_us), _) => format!("until {}", iso_time(until_us)),
         (None, 0) => "not begun, or nobody noted it".to_owned(),
-        (None, attempts) => format!("under way, attempt {attempts}"),
+        (None, attempts) => {
+            let sees = it.as_of.map(|it| format!(", sees up to /{it}")).unwrap_or_default();
+            format!("under way, attempt {attempts}{sees}")
+        }
     };
     let (name, listener) = (audit::line(it.name.local()), &it.listener);
     format!("waits  {}  {name} → {listener}  {until}", audit::line(&it.entry.to_string()))
@@ -122,9 +129,11 @@ fn object(it: &ThreadState) -> Value {
             "entry": it.entry.to_string(),
             "name": it.name.to_string(),
             "listener": &*it.listener,
-            "until": it.until_us.filter(|it| *it < u64::MAX).map(iso_time),
-            "until_woken": it.until_us == Some(u64::MAX),
+            "until": it.until_us.filter(|it| *it < PARKED).map(iso_time),
+            "until_woken": it.until_us.is_some_and(|it| it >= PARKED),
             "attempts": it.attempts,
+            "as_of": it.as_of,
+            "stopped": it.is_stopped,
         })
     };
     json!({

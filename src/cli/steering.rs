@@ -42,7 +42,7 @@ impl Caller {
         &self,
         thread: &str,
         payload: &impl Payload,
-        line: impl Fn(A) -> String,
+        line: impl FnMut(A) -> String,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let push = Push::of(payload).map_err(|it| Failure::Untried(it.to_string()))?;
@@ -54,7 +54,7 @@ impl Caller {
     pub(crate) async fn ask<A: Payload>(
         &self,
         push: &Push,
-        line: impl Fn(A) -> String,
+        line: impl FnMut(A) -> String,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         self.ask_within(WAIT, push, line, to).await
@@ -64,7 +64,7 @@ impl Caller {
         &self,
         wait: Duration,
         push: &Push,
-        line: impl Fn(A) -> String,
+        line: impl FnMut(A) -> String,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let mut answers = Answers { line, ending: None };
@@ -84,7 +84,7 @@ impl Caller {
         answers.ending.ok_or(Failure::Wrong(why))
     }
 
-    async fn exchange<A: Payload, L: Fn(A) -> String>(
+    async fn exchange<A: Payload, L: FnMut(A) -> String>(
         &self,
         push: &Push,
         answers: &mut Answers<L>,
@@ -109,7 +109,7 @@ struct Answers<L> {
 impl<L> Answers<L> {
     fn take<A: Payload>(&mut self, incoming: &Incoming, to: &mut Screen<'_>) -> Result<(), Failure>
     where
-        L: Fn(A) -> String,
+        L: FnMut(A) -> String,
     {
         let answer: Option<A> = match incoming {
             Incoming::Message(it) if it.is::<A>() => it.decode().ok(),

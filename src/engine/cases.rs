@@ -71,6 +71,7 @@ fn a_step_comes_to_what_its_case_says() {
         "budgets.txt",
         "loops.txt",
         "failures.txt",
+        "folds.txt",
         "restarts.txt",
     ];
     let count: usize = files.iter().map(|it| check(it)).sum();

@@ -247,6 +247,29 @@ impl Entry {
         }))
     }
 
+    /// An entry that isn't in the log. Its payload isn't parsed yet.
+    pub(crate) fn unparsed(entry: &log::Draft) -> Entry {
+        Entry(Arc::new(Inner {
+            id: entry.id.clone(),
+            at_us: entry.at_us,
+            from: entry.from.clone(),
+            to: entry.to.clone(),
+            name: entry.name.clone(),
+            cause: entry.cause.clone(),
+            reply_to: entry.reply_to.clone(),
+            flags: entry.flags,
+            receivers: entry.receivers,
+            meta: entry.meta.clone(),
+            body: entry.body.clone(),
+            element: OnceLock::new(),
+        }))
+    }
+
+    /// Whether the payload has been parsed.
+    pub(crate) fn is_parsed(&self) -> bool {
+        self.0.element.get().is_some()
+    }
+
     pub(crate) fn sender(&self) -> &Arc<str> {
         &self.0.from
     }

@@ -24,7 +24,8 @@ use crate::listener::Entry;
 /// ```
 ///
 /// A handler takes this state as `Fold<Count>`. The state includes the entries up to the message at
-/// hand, or further if the handler takes its [`Queue`](crate::listener::Queue). The engine keeps
+/// hand, or further if the handler takes its [`Queue`](crate::listener::Queue) or its listener is
+/// [up to date](crate::Listener::up_to_date). The engine keeps
 /// the state while the thread is in memory, and computes it again from the log when the thread is
 /// loaded. The same entries must always give the same state.
 ///

@@ -23,6 +23,19 @@ impl Grant for EmitCore {
     const GRANT: &'static str = "emit:core";
 }
 
+/// The name of the Rust type for `Listener::grant`, for a right of this crate.
+pub(crate) fn grant_type(name: &str) -> Option<&'static str> {
+    let all = [
+        (EmitCore::GRANT, "EmitCore"),
+        (Threads::GRANT, "Threads"),
+        (Charges::GRANT, "Charges"),
+        (Timers::GRANT, "Timers"),
+        (Organism::GRANT, "Organism"),
+        (ReadIdentity::GRANT, "ReadIdentity"),
+    ];
+    all.into_iter().find(|(grant, _)| *grant == name).map(|(_, of)| of)
+}
+
 /// The name of the right to emit one reserved payload.
 pub(crate) fn emit_of(name: &Name) -> String {
     format!("emit:{name}")
@@ -35,8 +48,9 @@ pub(crate) fn may_emit<'a>(grants: impl IntoIterator<Item = &'a String>, name: &
 }
 
 /// The right to open threads below the message's own thread with [`Spawn`](crate::listener::Spawn),
-/// to cancel, pause and resume threads with [`ThreadControl`](crate::listener::ThreadControl), and
-/// to raise budgets with [`Raise`](crate::listener::Raise). A listener with this right also runs in
+/// to cancel, pause and resume threads with [`ThreadControl`](crate::listener::ThreadControl), to
+/// try stopped listeners again with [`Retry`](crate::listener::Retry), and to raise budgets with
+/// [`Raise`](crate::listener::Raise). A listener with this right also runs in
 /// threads that are paused or over budget.
 #[derive(Debug)]
 pub enum Threads {}

@@ -84,7 +84,8 @@ pub trait Host: Send + Sync {
     /// Reads up to `limit` entries of the thread whose number is greater than `after`. Entries
     /// after the message are left out. If the handler takes its [`Queue`](crate::listener::Queue),
     /// the last entry is instead the queue's last message or the listener's last emission,
-    /// whichever is later.
+    /// whichever is later. If the listener is [up to date](crate::Listener::up_to_date), it is the
+    /// thread's last entry when the handler was started.
     fn read<'a>(&'a self, call: &'a HandlerCall, after: u64, limit: usize)
     -> Boxed<'a, Vec<Entry>>;
     /// The threads of the message's tree, in the order in which they were opened.

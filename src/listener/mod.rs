@@ -22,7 +22,9 @@ mod join;
 mod lifecycle;
 mod setting;
 mod spec;
+mod run_traits;
 mod organism_thread;
+mod tree_emit;
 mod tree_history;
 mod view;
 mod work;
@@ -36,8 +38,7 @@ pub use context::{
     Queue, Random, Record, Role, Sender, State, Thread,
 };
 pub use emit::{
-    Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Raise, Spawn,
-    Target, ThreadControl, To,
+    Again, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Spawn, Target, ThreadControl, To,
 };
 pub use note_above::NoteAbove;
 
@@ -46,8 +47,8 @@ pub(crate) use entry::key_meta;
 pub(crate) use extension::Extensions;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
-pub(crate) use grant::may_emit;
 pub use grant::{Charges, EmitCore, Grant, Organism, ReadIdentity, Threads, Timers};
+pub(crate) use grant::{grant_type, may_emit};
 pub use handler::{Arguments, Function, Handler};
 pub use host::{Boxed, HandlerCall, Host, OtherThreads};
 pub use join::{Branch, Branches, Join, NoAnswer};
@@ -60,6 +61,7 @@ pub use request::{Reply, Request};
 pub use setting::{Beside, Besides, DeclaredPayload};
 pub(crate) use spec::{BoundHandler, HandlerKey, Run, Spec, Traits, Wakes};
 pub use spec::{Effects, Listener};
+pub use tree_emit::{Charge, Cost, Raise, Retry};
 pub use tree_history::TreeHistory;
 pub use view::{Clears, View};
 pub use work::{Answer, Outcome, Park};

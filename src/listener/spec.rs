@@ -139,6 +139,10 @@ pub(crate) struct Traits {
     pub(crate) serial: bool,
     pub(crate) settles: bool,
     pub(crate) shared: bool,
+    /// Whether folds and history reach as far as the thread when a handler starts.
+    pub(crate) up_to_date: bool,
+    /// Whether the listener's author has decided that folds end at the message at hand.
+    pub(crate) at_message: bool,
 }
 
 /// The key by which messages find their handler.
@@ -354,79 +358,6 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn relies_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.relies_on = names.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Makes the listener handle a thread's messages in order, one at a time.
-    #[must_use]
-    pub fn serial(mut self) -> Listener<S> {
-        self.spec.traits.serial = true;
-        self
-    }
-
-    /// Declares that handling a message twice has the same effect as handling it once. After a
-    /// crash the pump may then run the handler again.
-    #[must_use]
-    pub fn idempotent(mut self) -> Listener<S> {
-        self.spec.traits.idempotent = true;
-        self
-    }
-
-    /// Declares that the handlers depend on nothing but their arguments, and do nothing but emit. A
-    /// replay runs pure and [recorded](Listener::recorded) listeners again, and reads the emissions
-    /// of all other listeners from the log. A pure listener is idempotent, too.
-    #[must_use]
-    pub fn pure(mut self) -> Listener<S> {
-        self.spec.traits.pure = true;
-        self.idempotent()
-    }
-
-    /// Declares that the handlers depend only on their arguments and on outside answers, such as a
-    /// model's. They must emit each of these answers. A replay runs the handlers with a
-    /// [`Record`](crate::listener::Record), which holds these emissions.
-    #[must_use]
-    pub fn recorded(mut self) -> Listener<S> {
-        self.spec.traits.recorded = true;
-        self
-    }
-
-    /// Lets the listener run in a thread that is over budget, too. Messages to it aren't refused
-    /// for lack of budget. This is for listeners that only pass on results of earlier messages.
-    #[must_use]
-    pub fn settles(mut self) -> Listener<S> {
-        self.spec.traits.settles = true;
-        self
-    }
-
-    /// Runs the handlers within the worker, without a task of their own. This is for handlers that
-    /// take microseconds. A handler that has to wait becomes a task after all.
-    #[must_use]
-    pub fn inline(mut self) -> Listener<S> {
-        self.spec.traits.inline = true;
-        self
-    }
-
-    /// Declares an agent, which waits for a model most of its time. Its [kind](Listener::kind) is
-    /// `agent`, and up to `agents_at_once` of its handlers run at the same time, in place of
-    /// `handlers_max`.
-    #[must_use]
-    pub fn agent(mut self) -> Listener<S> {
-        self.spec.traits.agent = true;
-        self.kind("agent")
-    }
-
-    /// Runs the handlers on operating system threads that they may block.
-    #[must_use]
-    pub fn blocking(mut self) -> Listener<S> {
-        self.spec.traits.blocking = true;
-        self
-    }
-
-    /// Lets several listeners have handlers of the same payload, if all of them are shared. Each of
-    /// them gets every message with this payload.
-    #[must_use]
-    pub fn shared(mut self) -> Listener<S> {
-        self.spec.traits.shared = true;
         self
     }
 

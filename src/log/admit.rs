@@ -158,9 +158,7 @@ pub(super) fn admit(
     }
     client_ids(ledger, &job.entries)?;
     for mark in &job.marks {
-        let (Mark::Started { entry, .. }
-        | Mark::Consumed { entry, .. }
-        | Mark::Waits { entry, .. }) = mark;
+        let entry = mark.entry();
         let thread_tip = ledger.thread_tip(&entry.thread)?;
         match thread_tip {
             Some(thread) if entry.seq > thread.link_seq() && entry.seq <= thread.last_seq => {

@@ -265,123 +265,6 @@ impl Link {
     }
 }
 
-/// Starts and waits are encoded alike, with one number. Below this value, the number is the attempt
-/// that starts. From this value on, the number is the time until which the delivery waits, in
-/// microseconds since the epoch.
-const WAITS_FROM: u64 = 1 << 32;
-
-/// A mark as the log stores it, with the number of the thread instead of its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MarkRow {
-    pub(super) thread: u64,
-    pub(super) seq: u64,
-    pub(super) listener: Arc<str>,
-    pub(super) kind: Marked,
-}
-
-impl MarkRow {
-    /// Converts the row to a [`Mark`], given the id of the row's thread.
-    pub(super) fn mark(self, thread: &ThreadId) -> Mark {
-        let (entry, listener) = (EntryId::new(thread, self.seq), self.listener);
-        match self.kind {
-            Marked::Started(attempt) => Mark::Started { entry, listener, attempt },
-            Marked::Consumed(attempt) => Mark::Consumed { entry, listener, attempt },
-            Marked::Waits(until_us) => Mark::Waits { entry, listener, until_us },
-        }
-    }
-}
-
-/// The kinds of marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marked {
-    /// The number of the attempt that begins, or 0 as in [`Mark::Started`].
-    Started(u32),
-    /// The number of the attempt that consumed the entry, or 0 if no handler ran for it.
-    Consumed(u32),
-    /// The delivery waits until this time, in microseconds since the epoch.
-    Waits(u64),
-}
-
-/// Encodes marks as bytes: the listeners' names first, then the marks.
-#[derive(Default)]
-pub(super) struct MarkWriter {
-    listeners: FxHashMap<Arc<str>, u64>,
-    names: Vec<u8>,
-    marks: Vec<u8>,
-    count: u64,
-}
-
-impl MarkWriter {
-    /// Adds a mark. `thread` is the number of its entry's thread.
-    pub(super) fn put(&mut self, mark: &Mark, thread: u64) {
-        let (consumed, entry, listener, number) = match mark {
-            Mark::Started { entry, listener, attempt } => (0, entry, listener, (*attempt).into()),
-            Mark::Consumed { entry, listener, attempt } => (1, entry, listener, (*attempt).into()),
-            Mark::Waits { entry, listener, until_us } => {
-                (0, entry, listener, (*until_us).max(WAITS_FROM))
-            }
-        };
-        let listener = self.listener(listener);
-        put_varint(&mut self.marks, listener << 1 | consumed);
-        put_varint(&mut self.marks, thread);
-        put_varint(&mut self.marks, entry.seq);
-        put_varint(&mut self.marks, number);
-        self.count += 1;
-    }
-
-    fn listener(&mut self, name: &Arc<str>) -> u64 {
-        if let Some(index) = self.listeners.get(name) {
-            return *index;
-        }
-        let index = self.listeners.len() as u64;
-        put_varint(&mut self.names, name.len() as u64);
-        self.names.extend_from_slice(name.as_bytes());
-        self.listeners.insert(name.clone(), index);
-        index
-    }
-
-    /// The bytes of all marks. Empty if there are no marks.
-    pub(super) fn finish(&self) -> Vec<u8> {
-        if self.count == 0 {
-            return Vec::new();
-        }
-        let mut all = Vec::with_capacity(self.names.len() + self.marks.len() + 8);
-        put_varint(&mut all, self.listeners.len() as u64);
-        all.extend_from_slice(&self.names);
-        put_varint(&mut all, self.count);
-        all.extend_from_slice(&self.marks);
-        all
-    }
-}
-
-/// Parses the bytes of marks. `None` if they are malformed.
-pub(super) fn read_marks(mut bytes: &[u8]) -> Option<Vec<MarkRow>> {
-    if bytes.is_empty() {
-        return Some(Vec::new());
-    }
-    let from = &mut bytes;
-    let mut listeners: Vec<Arc<str>> = Vec::new();
-    for _ in 0..take_varint(from)? {
-        let length = usize::try_from(take_varint(from)?).ok()?;
-        let (name, rest) = from.split_at_checked(length)?;
-        listeners.push(std::str::from_utf8(name).ok()?.into());
-        *from = rest;
-    }
-    let mut marks = Vec::new();
-    for _ in 0..take_varint(from)? {
-        let first = take_varint(from)?;
-        let listener = listeners.get(usize::try_from(first >> 1).ok()?)?.clone();
-        let (thread, seq, number) = (take_varint(from)?, take_varint(from)?, take_varint(from)?);
-        let kind = match (first & 1, u32::try_from(number)) {
-            (0, Ok(attempt)) => Marked::Started(attempt),
-            (0, Err(_)) => Marked::Waits(number),
-            (_, attempt) => Marked::Consumed(attempt.ok()?),
-        };
-        marks.push(MarkRow { thread, seq, listener, kind });
-    }
-    from.is_empty().then_some(marks)
-}
-
 fn put_u64(to: &mut Vec<u8>, number: u64) {
     to.extend_from_slice(&number.to_le_bytes());
 }
@@ -412,39 +295,13 @@ fn put_origin(to: &mut Vec<u8>, origin: Option<&Origin>) {
     put_option(to, origin.and_then(|it| it.fork.as_ref()), put_entry);
 }
 
-/// Writes a number with seven bits per byte, the lowest bits first. The high bit of a byte means
-/// that more bytes follow.
-fn put_varint(to: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        to.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    to.push(number as u8);
-}
-
-fn take_varint(from: &mut &[u8]) -> Option<u64> {
-    let mut number = 0u64;
-    for place in 0..10 {
-        let (&byte, rest) = from.split_first()?;
-        *from = rest;
-        let seven = u64::from(byte & 0x7f);
-        if place == 9 && byte > 1 {
-            return None;
-        }
-        number |= seven << (7 * place);
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::log::Flags;
+    use crate::log::mark_bytes::MarkWriter;
+    use crate::log::{Flags, Mark};
 
     const PAGE: &str = include_str!("../../docs/log.md");
 
@@ -522,8 +379,15 @@ mod tests {
         };
         let mut marks = MarkWriter::default();
         let entry: EntryId = "sess-00000001/1".parse().unwrap();
-        marks.put(&Mark::Started { entry: entry.clone(), listener: "echo".into(), attempt: 1 }, 1);
-        marks.put(&Mark::Consumed { entry, listener: "echo".into(), attempt: 1 }, 1);
+        let (listener, attempt): (Arc<str>, u32) = ("echo".into(), 1);
+        let started = |as_of| {
+            let (entry, listener) = (entry.clone(), listener.clone());
+            Mark::Started { entry, listener, attempt, as_of }
+        };
+        marks.put(&started(None), 1);
+        marks.put(&Mark::Stopped { entry: entry.clone(), listener: listener.clone() }, 1);
+        marks.put(&started(Some(1)), 1);
+        marks.put(&Mark::Consumed { entry: entry.clone(), listener: listener.clone(), attempt }, 1);
         let marks = marks.finish();
         told("marks", &marks);
         let mut link = Link::new(start, commit);
@@ -558,33 +422,5 @@ mod tests {
             }
             assert_eq!(digest, *blake3::hash(&space).as_bytes());
         }
-    }
-
-    #[test]
-    fn marks_are_read_as_they_are_written() {
-        let mut writer = MarkWriter::default();
-        for number in [0, 1, 127, 128, u64::MAX] {
-            let entry = EntryId::new(&ThreadId::new("t"), number);
-            let listener: Arc<str> = format!("l{}", number % 3).into();
-            let attempt = u32::MAX;
-            let started = Mark::Started { entry: entry.clone(), listener, attempt };
-            writer.put(&started, number);
-            let (listener, until_us) = ("l0".into(), WAITS_FROM);
-            writer.put(&Mark::Consumed { entry: entry.clone(), listener, attempt: 0 }, 1);
-            writer.put(&Mark::Waits { entry, listener: "l0".into(), until_us }, 1);
-        }
-        let bytes = writer.finish();
-        let marks = read_marks(&bytes).unwrap();
-        let told: Vec<_> = marks.iter().map(|it| (it.kind, it.thread, it.seq)).collect();
-        let (first, last) = (Marked::Started(u32::MAX), Marked::Waits(WAITS_FROM));
-        assert_eq!(told[12], (first, u64::MAX, u64::MAX));
-        assert_eq!(told[13..], [(Marked::Consumed(0), 1, u64::MAX), (last, 1, u64::MAX)]);
-        assert_eq!((&*marks[1].listener, marks[1].kind), ("l0", Marked::Consumed(0)));
-        assert_eq!(read_marks(b""), Some(Vec::new()));
-        for end in 1..bytes.len() {
-            assert_eq!(read_marks(&bytes[..end]), None, "{end}");
-        }
-        assert_eq!(read_marks(&[&bytes[..], b"\0"].concat()), None);
-        assert_eq!(read_marks(&[0xff; 40]), None);
     }
 }

@@ -17,7 +17,7 @@ const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
 pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
-    let rules: [fn(&dyn Log); 20] = [
+    let rules: [fn(&dyn Log); 21] = [
         an_empty_log_is_whole,
         a_receipt_gives_back_the_entries,
         what_was_appended_is_read,
@@ -30,6 +30,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
         a_fork_reads_through_its_link,
         a_clients_id_is_used_once_by_one_identity,
         open_entries_are_those_not_consumed_by_all,
+        a_start_that_came_to_nothing_does_not_count,
         a_delivery_may_have_to_wait,
         a_tree_has_what_became_of_its_threads,
         a_tree_has_what_was_charged_and_what_was_handed_to_somebody,
@@ -85,7 +86,7 @@ pub(crate) fn consumed(id: &str, listener: &str) -> Mark {
 }
 
 pub(crate) fn started(id: &str, listener: &str, attempt: u32) -> Mark {
-    Mark::Started { entry: entry(id), listener: listener.into(), attempt }
+    Mark::Started { entry: entry(id), listener: listener.into(), attempt, as_of: None }
 }
 
 pub(crate) fn batch(threads: &[&str], entries: &[&str]) -> Batch {
@@ -329,8 +330,11 @@ fn open_entries_are_those_not_consumed_by_all(log: &dyn Log) {
     first.marks = vec![started("a/1", "echo", 1), consumed("a/3", "echo")];
     keep(log, first);
     let open = |log: &dyn Log| -> Vec<String> {
-        let show =
-            |it: crate::log::Open| format!("{} {:?} {:?}", it.entry.id, it.started, it.consumed);
+        let show = |it: crate::log::Open| {
+            let started = it.started.iter().map(|(by, last)| (by, last.attempt));
+            let started = started.collect::<Vec<_>>();
+            format!("{} {started:?} {:?}", it.entry.id, it.consumed)
+        };
         wait(log.open_entries()).unwrap().into_iter().map(show).collect()
     };
     assert_eq!(open(log), [r#"a/1 [("echo", 1)] []"#, "b/1 [] []"]);
@@ -343,6 +347,30 @@ fn open_entries_are_those_not_consumed_by_all(log: &dyn Log) {
     let marks = vec![consumed("a/1", "add")];
     keep(log, Batch { marks, ..Batch::default() });
     assert_eq!(open(log), [""; 0]);
+}
+
+fn a_start_that_came_to_nothing_does_not_count(log: &dyn Log) {
+    let mut first = batch(&["a"], &[]);
+    first.entries = vec![Draft { receivers: 1, ..note("a/1") }];
+    let start = |attempt, as_of| {
+        let (entry, listener) = (entry("a/1"), "wallet".into());
+        Mark::Started { entry, listener, attempt, as_of }
+    };
+    let stopped = || Mark::Stopped { entry: entry("a/1"), listener: "wallet".into() };
+    first.marks = vec![start(1, Some(7)), stopped()];
+    keep(log, first);
+    let last = || {
+        let open = wait(log.open_entries()).unwrap();
+        open[0].started.iter().map(|(_, it)| (it.attempt, it.as_of)).collect::<Vec<_>>()
+    };
+    assert_eq!(last(), [(0, None)]);
+    keep(log, Batch { marks: vec![start(1, Some(9))], ..Batch::default() });
+    assert_eq!(last(), [(1, Some(9))]);
+    keep(log, Batch { marks: vec![start(2, Some(9)), stopped()], ..Batch::default() });
+    assert_eq!(last(), [(1, Some(9))], "the first attempt began");
+    let noted = wait(log.marks(&thread("a"))).unwrap().into_iter().map(|it| it.mark);
+    let all = vec![start(1, Some(7)), stopped(), start(1, Some(9)), start(2, Some(9)), stopped()];
+    assert_eq!(noted.collect::<Vec<_>>(), all);
 }
 
 fn a_delivery_may_have_to_wait(log: &dyn Log) {

@@ -340,9 +340,21 @@ pub enum Mark {
         listener: Arc<str>,
         /// The number of the attempt, from 1. With 0, no handler starts.
         attempt: u32,
+        /// The number of the last entry that the handler's folds and history include. None if that
+        /// entry is the one that the handler handles.
+        as_of: Option<u64>,
+    },
+    /// The last start of a handler came to nothing, since a fold of its listener panicked. The
+    /// listener is stopped in the entry's thread, and keeps the entry until it is tried again.
+    Stopped {
+        /// The entry that the handler was to handle.
+        entry: EntryId,
+        /// The handler's listener.
+        listener: Arc<str>,
     },
     /// A listener gets the entry, but not before this time. The three largest times never come:
-    /// they are for entries that are parked or wait for another entry.
+    /// they are for entries that are parked or wait for another entry. The time below them is
+    /// taken as the largest of the others.
     Waits {
         /// The entry.
         entry: EntryId,
@@ -360,6 +372,30 @@ pub enum Mark {
         /// The attempt that consumed the entry, or 0 if no handler ran for it.
         attempt: u32,
     },
+}
+
+impl Mark {
+    /// The entry that the mark is about.
+    #[must_use]
+    pub fn entry(&self) -> &EntryId {
+        match self {
+            Mark::Started { entry, .. }
+            | Mark::Stopped { entry, .. }
+            | Mark::Waits { entry, .. }
+            | Mark::Consumed { entry, .. } => entry,
+        }
+    }
+
+    /// The listener that the mark is about.
+    #[must_use]
+    pub fn listener(&self) -> &Arc<str> {
+        match self {
+            Mark::Started { listener, .. }
+            | Mark::Stopped { listener, .. }
+            | Mark::Waits { listener, .. }
+            | Mark::Consumed { listener, .. } => listener,
+        }
+    }
 }
 
 /// A mark, and its place among the entries.
@@ -456,14 +492,25 @@ pub struct ThreadSummary {
 pub struct Open {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// The listeners with a [`Mark::Started`] of the entry, by name. With each is its highest
-    /// attempt.
-    pub started: Vec<(Arc<str>, u32)>,
+    /// The listeners with a [`Mark::Started`] of the entry, by name, each with its last start.
+    pub started: Vec<(Arc<str>, LastStart)>,
     /// The listeners that have consumed the entry, by name.
     pub consumed: Vec<Arc<str>>,
     /// The listeners that get the entry at a later time, by name, each with that time in
     /// microseconds since the epoch.
     pub waits: Vec<(Arc<str>, u64)>,
+}
+
+/// The last start of a listener on an entry that counts. A start that a [`Mark::Stopped`] took back
+/// doesn't count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LastStart {
+    /// The number of the attempt, or 0 if no handler started.
+    pub attempt: u32,
+    /// The number of the last entry that the handler's folds and history included, if the mark has
+    /// it.
+    pub as_of: Option<u64>,
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::admit::{self, Admitted, Job, Origins, Records, ThreadTip};
-use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
+use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
 use crate::log::entry::State as ThreadState;
 use crate::log::entry::{Batch, Entry, Flags, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::mark_bytes::{self, MarkWriter};
 use crate::log::open_entries::{EntryNumbers, OpenEntries};
 use crate::log::verify::{Report, Verifier};
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
@@ -380,7 +381,7 @@ impl Contents {
         let branch: FxHashSet<usize> = self.branch(root).into_iter().collect();
         let (mut noted, mut after) = (Vec::new(), 0);
         for row in &self.commits {
-            for mark in chain::read_marks(&row.marks).unwrap_or_default() {
+            for mark in mark_bytes::read_marks(&row.marks).unwrap_or_default() {
                 let at = mark.thread as usize - 1;
                 if branch.contains(&at) {
                     noted.push(Noted { after, mark: mark.mark(&self.threads.all[at].id) });
@@ -462,7 +463,7 @@ impl Contents {
                 }
             }
             from = upto;
-            for mark in chain::read_marks(&row.marks).unwrap_or_default() {
+            for mark in mark_bytes::read_marks(&row.marks).unwrap_or_default() {
                 opens.mark(&mark);
             }
         }

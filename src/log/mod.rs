@@ -9,6 +9,7 @@ pub(crate) mod atomic_file;
 mod chain;
 mod durability;
 mod entry;
+mod mark_bytes;
 mod memory;
 mod open_entries;
 mod pages;
@@ -30,8 +31,8 @@ use crate::id::{EntryId, ThreadId};
 pub use chain::{Head, NoHead};
 pub use durability::{Durability, NoDurability};
 pub use entry::{
-    Batch, Draft, Entry, Flags, Mark, NewThread, Noted, Open, Receipt, State, ThreadRecord,
-    ThreadSummary,
+    Batch, Draft, Entry, Flags, LastStart, Mark, NewThread, Noted, Open, Receipt, State,
+    ThreadRecord, ThreadSummary,
 };
 pub use memory::MemoryLog;
 pub use pages::{Pages, ThreadPages};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::log::chain::{MarkRow, Marked};
-use crate::log::entry::{Entry, Open};
+use crate::log::entry::{Entry, LastStart, Open};
+use crate::log::mark_bytes::{MarkRow, Marked};
 
 /// Collects entries. Drops an entry when its marks say that all its receivers have consumed it.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) struct EntryNumbers {
 pub(super) struct OpenEntry {
     pub(super) position: u64,
     receivers: u32,
-    started: BTreeMap<Arc<str>, u32>,
+    started: BTreeMap<Arc<str>, LastStart>,
     consumed: BTreeSet<Arc<str>>,
     waits: BTreeMap<Arc<str>, u64>,
 }
@@ -55,9 +55,18 @@ impl OpenEntries {
         let key = (mark.thread, mark.seq);
         let Some(waiting) = self.0.get_mut(&key) else { return };
         match mark.kind {
-            Marked::Started(number) => {
-                let attempt = waiting.started.entry(mark.listener.clone()).or_default();
-                *attempt = number.max(*attempt);
+            Marked::Started(attempt, as_of) => {
+                let last = waiting.started.entry(mark.listener.clone()).or_default();
+                if attempt >= last.attempt {
+                    *last = LastStart { attempt, as_of };
+                }
+            }
+            // The attempt before this one began, if there was one. All attempts see the same.
+            Marked::Stopped => {
+                if let Some(last) = waiting.started.get_mut(&mark.listener) {
+                    last.attempt = last.attempt.saturating_sub(1);
+                    last.as_of = last.as_of.filter(|_| last.attempt > 0);
+                }
             }
             Marked::Waits(until_us) => {
                 waiting.waits.insert(mark.listener.clone(), until_us);

@@ -306,6 +306,50 @@ pub struct ThreadCancelled {
     pub reason: Option<String>,
 }
 
+/// A fold of a listener panicked, so the listener is stopped in this thread: it keeps its messages,
+/// and handles none before it is tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
+pub struct ListenerStopped {
+    /// The listener.
+    #[payload(attribute, example = "wallet")]
+    pub listener: String,
+    /// The entry that the fold was to take in.
+    #[payload(attribute, example = "sess-k3v9x2ma/32")]
+    pub entry: String,
+    /// What the panic said.
+    #[payload(text)]
+    pub reason: String,
+}
+
+/// Tries the listeners again that are stopped in a thread or below it, since one of their folds
+/// panicked.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct RetryListeners {
+    /// The thread; by default this one.
+    #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
+    pub thread: Option<String>,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// Stopped listeners of a thread are tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ListenersRetried {
+    /// The thread; those of all threads below it are tried again, too.
+    #[payload(attribute, example = "sess-k3v9x2ma")]
+    pub thread: String,
+    /// The identity or listener that asked for it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+    /// The listeners. None if none was stopped.
+    #[payload(example = "wallet")]
+    pub listener: Vec<String>,
+}
+
 /// From here on, prompts hide some of the thread's messages; the log keeps them all.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]

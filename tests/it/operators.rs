@@ -42,6 +42,7 @@ async fn written(scene: &Scene) {
         Draft { receivers: 1, ..draft("sess-b/2", ["work", "work"], "job", "on") },
     ];
     let marks = vec![Mark::Started {
+        as_of: None,
         entry: "sess-b/2".parse().unwrap(),
         listener: "work".into(),
         attempt: 1,

@@ -111,6 +111,19 @@ fn an_operator_pauses_and_resumes_a_tree() {
 }
 
 #[test]
+fn a_retry_says_where_no_listener_is_stopped() {
+    let scene = Scene::new();
+    let server = served(&scene);
+    let thread = opened(&scene, &server, &echo("first"));
+    let retry = [&["retry", &thread, "--reason", "mended"][..], &OPERATOR].concat();
+    let ran = scene.run(&retry).code(1);
+    assert_eq!(ran.out, format!("no listener is stopped in {thread}\n"));
+    let asked = last(&scene, &thread, "retry-listeners");
+    assert!(asked["payload"].as_str().unwrap().contains("reason=\"mended\""), "{asked}");
+    scene.run(&["verify"]).code(0);
+}
+
+#[test]
 fn an_operator_raises_a_budget() {
     let scene = Scene::new();
     scene.write("organism.yaml", "limits: {tree_messages_max: 3}\ndoors: [{unix: pump.sock}]\n");
@@ -169,7 +182,7 @@ fn who_may_not_steer_is_told_no_more_than_that() {
     let theirs = [&["send", "--json"][..], &OPERATOR].concat();
     let sent = scene.pipe(&theirs, &echo("a")).code(0).objects();
     let thread = sent[0]["thread"].as_str().unwrap();
-    for verb in ["cancel", "pause", "resume"] {
+    for verb in ["cancel", "pause", "resume", "retry"] {
         for id in [thread, "sess-nobodys"] {
             let ran = scene.run(&[&[verb, id][..], &console].concat()).code(1);
             assert!(ran.out.starts_with(&format!("refused: thread {id}\n")), "{ran:?}");
@@ -190,7 +203,8 @@ fn without_a_server_there_is_advice() {
     let scene = Scene::new();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = nobody.to_string();
-    for verb in [&["cancel"][..], &["pause"], &["resume"], &["budget", "--raise", "tokens=+1"]] {
+    let budget = &["budget", "--raise", "tokens=+1"][..];
+    for verb in [&["cancel"][..], &["pause"], &["resume"], &["retry"], budget] {
         let all = [verb, &["sess-a", "--connect", &address]].concat();
         let ran = scene.run(&all).code(2);
         ran.says(&[&format!("{address} can't be reached"), "start `pumphouse run` there"]);

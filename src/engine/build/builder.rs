@@ -8,6 +8,7 @@ use crate::engine::build::complaints::{
 };
 use crate::engine::build::door::Door;
 use crate::engine::build::factory::Factory;
+use crate::engine::build::own_answers::own_answers;
 use crate::engine::build::plan::Plan;
 use crate::engine::common::shared::Life;
 use crate::engine::tree::route::{Registered, Routes};
@@ -191,6 +192,10 @@ impl Builder {
             let (listeners, all) = complaints.into_iter().unzip();
             return Err(Complaints { all, listeners });
         }
+        let warnings: Vec<String> = self.specs.iter().flat_map(own_answers).collect();
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
         let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
         let default_us = default_us.unwrap_or(u64::MAX);
@@ -207,6 +212,7 @@ impl Builder {
             doors: self.doors,
             limits: self.limits,
             workers: self.workers.unwrap_or_else(there).min(WORKERS_MAX),
+            warnings,
         })
     }
 }

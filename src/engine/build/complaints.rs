@@ -8,15 +8,15 @@ use std::fmt;
 use crate::engine::build::door::Door;
 use crate::engine::tree::event::CORE_NAME;
 use crate::limits::XmlLimits;
-use crate::listener::{EmitCore, Grant, HandlerKey, Need, Spec, may_emit};
+use crate::listener::{EmitCore, Grant, HandlerKey, Need, Spec, grant_type, may_emit};
 use crate::name::Name;
 use crate::schema::Schema;
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
     Accepted, Attachment, Authenticate, Authenticated, Boot, ClockSet, ContextCleared,
     ContextRestored, Done, DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft,
-    NothingUnderWay, ProgramOutput, Progress, ShutdownSignal, SystemThreadError, ThreadCancelled,
-    ThreadNote, ThreadResult, ThreadSpawned,
+    ListenerStopped, ListenersRetried, NothingUnderWay, ProgramOutput, Progress, RetryListeners,
+    ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadNote, ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Payload};
@@ -27,41 +27,7 @@ use crate::{schema, xml};
 /// pump itself uses. Also returns complaints about different schemas of the same name.
 pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
-    let own = [
-        Accepted::schema(),
-        Attachment::schema(),
-        Authenticate::schema(),
-        Authenticated::schema(),
-        BudgetRaised::schema(),
-        BudgetWarning::schema(),
-        Charge::schema(),
-        ContextCleared::schema(),
-        ContextRestored::schema(),
-        ClockSet::schema(),
-        DoorRefusals::schema(),
-        Done::schema(),
-        Huh::schema(),
-        LoopWarning::schema(),
-        OverBudget::schema(),
-        SystemThreadError::schema(),
-        Boot::schema(),
-        Heartbeat::schema(),
-        ListenerJoined::schema(),
-        ListenerLeft::schema(),
-        ShutdownSignal::schema(),
-        ThreadCancelled::schema(),
-        ThreadResult::schema(),
-        ThreadNote::schema(),
-        ThreadSpawned::schema(),
-        NothingUnderWay::schema(),
-        ProgramOutput::schema(),
-        Progress::schema(),
-        Follow::schema(),
-        Following::schema(),
-        Unfollow::schema(),
-        Unfollowed::schema(),
-    ];
-    for schema in own {
+    for schema in own_schemas() {
         catalog.add(Cow::Borrowed(schema));
     }
     let mut complaints = Vec::new();
@@ -92,6 +58,47 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
         }
     }
     (catalog, complaints)
+}
+
+/// Returns the schemas of the payloads that the pump itself uses.
+fn own_schemas() -> [&'static Schema; 35] {
+    [
+        Accepted::schema(),
+        Attachment::schema(),
+        Authenticate::schema(),
+        Authenticated::schema(),
+        BudgetRaised::schema(),
+        BudgetWarning::schema(),
+        Charge::schema(),
+        ContextCleared::schema(),
+        ContextRestored::schema(),
+        ClockSet::schema(),
+        DoorRefusals::schema(),
+        Done::schema(),
+        Huh::schema(),
+        LoopWarning::schema(),
+        OverBudget::schema(),
+        SystemThreadError::schema(),
+        Boot::schema(),
+        Heartbeat::schema(),
+        ListenerJoined::schema(),
+        ListenerLeft::schema(),
+        ListenerStopped::schema(),
+        ListenersRetried::schema(),
+        RetryListeners::schema(),
+        ShutdownSignal::schema(),
+        ThreadCancelled::schema(),
+        ThreadResult::schema(),
+        ThreadNote::schema(),
+        ThreadSpawned::schema(),
+        NothingUnderWay::schema(),
+        ProgramOutput::schema(),
+        Progress::schema(),
+        Follow::schema(),
+        Following::schema(),
+        Unfollow::schema(),
+        Unfollowed::schema(),
+    ]
 }
 
 /// Returns a difference between two schemas: a rule of one schema that an example of the other
@@ -162,6 +169,7 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
             "it takes Asked with {name}, which it owns: take Option<Asked>, or use .on_reply(…)"
         )
     }));
+    wrong.extend(uneven(spec));
     for need in &spec.needs {
         let text = match need {
             Need::Accept(need) if no_doc(need) => {
@@ -178,7 +186,9 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
                 format!("it takes Fold<{0}>: add .fold::<{0}>()", need.0.1)
             }
             Need::Grant(need) if !spec.grants.contains(*need) => {
-                format!("it has no grant {need}: add .grant::<…>() with the type that is granted")
+                let of = grant_type(need)
+                    .map_or_else(|| format!("_named({need:?})"), |of| format!("::<{of}>()"));
+                format!("it has no grant {need}: add .grant{of}")
             }
             Need::Queue if !spec.traits.serial => {
                 "it takes a Queue, but isn't serial: add .serial()".to_owned()
@@ -197,6 +207,34 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
         }
     }
     wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
+}
+
+/// Returns what is wrong with a listener that is up to date.
+fn uneven(spec: &Spec) -> Vec<String> {
+    let traits = &spec.traits;
+    let (mut wrong, is_wide) = (Vec::new(), traits.up_to_date);
+    if is_wide && !traits.serial {
+        wrong.push(
+            "it is up to date, but isn't serial, so that several handlers would see the same \
+             state: add .serial()"
+                .to_owned(),
+        );
+    }
+    if is_wide && traits.pure {
+        wrong.push(
+            "it can't be both pure and up to date, since what it sees then depends on when it \
+             starts: keep one of the two"
+                .to_owned(),
+        );
+    }
+    if is_wide && traits.at_message {
+        wrong.push(
+            "its folds can't both end at the message and be up to date: keep one of \
+             .as_of_message() and .up_to_date()"
+                .to_owned(),
+        );
+    }
+    wrong
 }
 
 /// Returns complaints about payloads with several owners that aren't all `.shared()`, and about

@@ -5,6 +5,7 @@
 //! - `plan`: a pump that passed all checks, and its start.
 //! - `factory`: makes listeners by name from settings.
 //! - `complaints`: checks the plugins and settings of a builder, and reports every mistake.
+//! - `own_answers`: warns of serial listeners whose folds miss the listeners' own answers.
 //! - `builder`: collects plugins and builds the plan.
 //! - `plugin`: implements `Plugin` for listeners, logs, factories, functions and collections.
 
@@ -13,5 +14,6 @@ pub(crate) mod door;
 pub(crate) mod plan;
 pub(crate) mod factory;
 pub(crate) mod complaints;
+mod own_answers;
 pub(crate) mod builder;
 mod plugin;

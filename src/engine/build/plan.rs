@@ -35,6 +35,7 @@ pub struct Plan {
     pub(super) doors: Vec<Box<dyn Door>>,
     pub(crate) limits: Limits,
     pub(super) workers: usize,
+    pub(super) warnings: Vec<String>,
 }
 
 impl fmt::Debug for Plan {
@@ -48,6 +49,12 @@ impl Plan {
     #[must_use]
     pub fn listeners(&self) -> &[Described] {
         self.capabilities().listeners()
+    }
+
+    /// Returns the warnings about the listeners. `build()` also traces each of them.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Returns every schema of the organism, in the order of their names.

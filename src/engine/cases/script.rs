@@ -2,15 +2,15 @@
 
 use super::shown;
 use super::stage::{
-    Ask, BEGIN_US, Bulletin, Hop, Job, Load, Lost, Order, Paused, Pushed, Quick, Resumed, Scheme,
-    Stage, Sum, Task, Tick, fault,
+    Ask, BEGIN_US, Bill, Bulletin, Hop, Job, Load, Lost, Order, Paused, Pay, Pushed, Quick,
+    Resumed, Scheme, Stage, Sum, Task, Tick, fault,
 };
-use crate::engine::tree::event::{Event, Key, Ready};
+use crate::engine::tree::event::{Event, FoldPanic, Key, Ready};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Outcome, Park, Target};
 use crate::log::{Flags, State};
 use crate::wire::budget::{BudgetKey, Charge, RaiseBudget};
-use crate::wire::core::{Done, ThreadCancelled};
+use crate::wire::core::{Done, RetryListeners, ThreadCancelled};
 use crate::wire::{Checked, Payload};
 
 /// Plays one statement, and returns its results as lines of text.
@@ -52,6 +52,12 @@ pub(super) fn play(stage: &mut Stage, statement: &str) -> Vec<String> {
         [who, "overtime"] => {
             let key = worker(stage, who);
             step(stage, Event::Overtime(key))
+        }
+        // A fold panicked, so the handler can't begin.
+        [who, "stumbles"] => {
+            let key = worker(stage, who);
+            let entry = EntryId::new(&key.thread, key.seq);
+            step(stage, Event::Unfolded(key, FoldPanic { entry, text: "thirteen".to_owned() }))
         }
         [who, "returns", ..] => {
             let key = worker(stage, who);
@@ -123,6 +129,7 @@ fn limit(stage: &mut Stage, name: &str, most: u64) {
         "unconsumed" => limits.unconsumed_max = count,
         "repeats" => limits.repeats_max = count,
         "chain" => limits.chain_max = count,
+        "again" => limits.again_max = count,
         other => panic!("no such limit: {other}"),
     }
 }
@@ -174,7 +181,9 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
             let asked = asked.map(|it| stage.entry(&it)).collect();
             (Target::Askers(asked, Outcome::Completed), payload)
         }
-        ["charge" | "spent" | "raise" | "cancel" | "pause" | "resume", ..] => return steers(words),
+        ["charge" | "spent" | "raise" | "cancel" | "pause" | "resume" | "retry", ..] => {
+            return steers(words);
+        }
         [payload] => (Target::Sender, payload),
         _ => panic!("no such emission: {words:?}"),
     };
@@ -213,6 +222,10 @@ fn steers(words: &[&str]) -> Ready {
             let id = ThreadId::new(thread);
             ready(Target::Threads(id, State::Open), checked(&Resumed { n: 1 }))
         }
+        ["retry", thread] => {
+            let retry = RetryListeners { thread: Some(thread.to_owned()), reason: None };
+            ready(Target::Retry, checked(&retry))
+        }
         _ => panic!("no such emission: {words:?}"),
     }
 }
@@ -244,6 +257,8 @@ fn payload_of(text: &str) -> Checked {
         "task" => checked(&Task { n }),
         "tick" => checked(&Tick { n }),
         "hop" => checked(&Hop { n }),
+        "pay" => checked(&Pay { n }),
+        "bill" => checked(&Bill { n }),
         "lost" => checked(&Lost { n }),
         other => panic!("no such payload: {other}"),
     }

@@ -49,11 +49,17 @@ fn entry(draft: &Draft) -> String {
 
 fn mark(mark: &Mark) -> String {
     match mark {
-        Mark::Started { entry, listener, attempt: 0 } => format!("{listener} chosen for {entry}"),
-        Mark::Started { entry, listener, attempt: 1 } => format!("{listener} begins {entry}"),
-        Mark::Started { entry, listener, attempt } => {
-            format!("{listener} begins {entry} once more, {attempt}")
+        Mark::Started { entry, listener, attempt: 0, .. } => {
+            format!("{listener} chosen for {entry}")
         }
+        Mark::Started { entry, listener, attempt, as_of } => {
+            let again =
+                (*attempt > 1).then(|| format!(" once more, {attempt}")).unwrap_or_default();
+            let sees = as_of.filter(|it| *it != entry.seq);
+            let sees = sees.map(|it| format!(" seeing /{it}")).unwrap_or_default();
+            format!("{listener} begins {entry}{again}{sees}")
+        }
+        Mark::Stopped { entry, listener } => format!("{listener} didn't begin {entry}"),
         Mark::Waits { entry, listener, until_us } => {
             let until = match until_us {
                 until_us if *until_us < BEGIN_US + (1 << 40) => {

@@ -61,6 +61,10 @@ payloads! {
     Task
     /// A message that `clock` sends itself later.
     Tick
+    /// A payment from `purse`, whose folds reach as far as the thread.
+    Pay
+    /// A bill for `till`, which also takes its queue.
+    Bill
     /// A message that `peer` passes on to its only peer.
     Hop
     /// A payload that no listener takes.
@@ -85,6 +89,9 @@ fn listeners() -> Builder {
         .serial()
         .idempotent();
     let pool = Listener::new("pool").on(async |_: Queue, _: Load| {}).serial();
+    let purse = Listener::new("purse").on(nothing::<Pay>).serial().up_to_date().idempotent();
+    let till = Listener::new("till").on(async |_: Queue, _: Bill| {}).serial().up_to_date();
+    let till = till.idempotent();
     let left = Listener::new("left").on(nothing::<Bulletin>).shared();
     let right = Listener::new("right").on(nothing::<Bulletin>).shared();
     let quick = Listener::new("quick").on(nothing::<Quick>).inline().pure();
@@ -103,6 +110,8 @@ fn listeners() -> Builder {
         .with(clerk)
         .with(desk)
         .with(pool)
+        .with(purse)
+        .with(till)
         .with(left)
         .with(right)
         .with(quick)

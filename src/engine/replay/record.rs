@@ -10,7 +10,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::log;
-use crate::log::{Log, Mark, Pages};
+use crate::log::{LastStart, Log, Mark, Pages};
 use crate::wire::core::ThreadSpawned;
 use crate::wire::{Fault, Payload};
 
@@ -19,17 +19,14 @@ use crate::wire::{Fault, Payload};
 pub(super) struct Record {
     pub(super) outputs: HashMap<EntryId, Vec<Output>>,
     /// Maps an entry and a listener to the attempt that first consumed or parked the entry, and to
-    /// the time of this consumption or parking.
-    pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, ConsumedAt)>,
-    /// Maps an entry and a listener to the number of the last attempt that started.
-    pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
-    /// Maps a thread and a listener to how often the listener has started on a message so far.
-    pub(super) starts: HashMap<(ThreadId, Arc<str>), u64>,
-    /// Maps a thread, a listener and a time to the numbers of the messages that were consumed
-    /// together. A serial listener consumes all messages of one handling at the same time.
-    pub(super) hands: HashMap<(ThreadId, Arc<str>, ConsumedAt), BTreeSet<u64>>,
-    /// Maps a thread and a listener to the emissions of the listener in the thread, in order.
-    pub(super) emissions: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
+    /// the log's position at that time.
+    pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, u64)>,
+    /// Maps an entry and a listener to the last start that counts.
+    pub(super) attempts: HashMap<(EntryId, Arc<str>), LastStart>,
+    /// Maps a thread, a listener and the last entry that a handler saw to the handler's messages.
+    hands: HashMap<(ThreadId, Arc<str>, u64), Hand>,
+    /// Maps a thread and a listener to the numbers of the messages that are parked.
+    parked: HashMap<(ThreadId, Arc<str>), BTreeSet<u64>>,
     /// Maps an entry that names no receiver to its recorded receivers.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
     /// Maps a thread that ended to the entry that ended it, with the entry's position in the log.
@@ -38,13 +35,13 @@ pub(super) struct Record {
     pub(super) charges: Vec<Arc<log::Entry>>,
 }
 
-/// The time at which a listener consumed a message: the log's position, and how often the listener
-/// had started in the thread. Two handlings without emissions may have the same position, since
-/// they leave no entry.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct ConsumedAt {
-    pub(super) after: u64,
-    pub(super) starts: u64,
+/// The messages that a handler handled together.
+#[derive(Clone, Default)]
+struct Hand {
+    /// Those with which the handler began. The first of them is the handler's message.
+    begun: BTreeSet<u64>,
+    /// Those that its listener had parked before.
+    parked: BTreeSet<u64>,
 }
 
 /// An entry that a message led to.
@@ -56,42 +53,48 @@ pub(super) struct Output {
 
 impl Record {
     pub(super) fn note(&mut self, marks: Vec<log::Noted>) {
-        for noted in marks {
-            match noted.mark {
+        for log::Noted { after, mark, .. } in marks {
+            let of = (mark.entry().thread.clone(), mark.listener().clone());
+            match mark {
                 Mark::Consumed { entry, listener, attempt } => {
-                    self.handled(entry, listener, attempt, noted.after);
+                    if let Some(parked) = self.parked.get_mut(&of) {
+                        parked.remove(&entry.seq);
+                    }
+                    self.consumed.entry((entry, listener)).or_insert((attempt, after));
                 }
                 // A message that waits after its handling had started was parked by this handling.
                 Mark::Waits { entry, listener, .. } => {
-                    let key = (entry, listener);
-                    if let Some(attempt) = self.attempts.get(&key).copied() {
-                        self.handled(key.0, key.1, attempt, noted.after);
+                    let (seq, key) = (entry.seq, (entry, listener));
+                    if let Some(last) = self.attempts.get(&key).copied() {
+                        self.parked.entry(of).or_default().insert(seq);
+                        self.consumed.entry(key).or_insert((last.attempt, after));
                     }
                 }
-                Mark::Started { entry, listener, attempt: 0 } => {
+                Mark::Started { entry, listener, attempt: 0, .. } => {
                     self.chosen.entry(entry).or_default().push(listener);
                 }
-                Mark::Started { entry, listener, attempt } => {
-                    let of = (entry.thread.clone(), listener.clone());
-                    *self.starts.entry(of).or_default() += 1;
-                    self.attempts.insert((entry, listener), attempt);
+                Mark::Started { entry, listener, attempt, as_of } => {
+                    self.started(entry, listener, LastStart { attempt, as_of });
+                }
+                // The handler didn't begin.
+                Mark::Stopped { entry, listener } => {
+                    let start = self.attempts.remove(&(entry, listener));
+                    let as_of = start.and_then(|it| it.as_of).unwrap_or(0);
+                    self.hands.remove(&(of.0, of.1, as_of));
                 }
             }
         }
     }
 
-    /// Notes that the first handling of a message is over. Later handlings of a parked message
-    /// change nothing.
-    fn handled(&mut self, entry: EntryId, listener: Arc<str>, attempt: u32, after: u64) {
-        let key = (entry, listener);
-        if self.consumed.contains_key(&key) {
-            return;
+    fn started(&mut self, entry: EntryId, listener: Arc<str>, start: LastStart) {
+        if let Some(as_of) = start.as_of {
+            let of = (entry.thread.clone(), listener.clone());
+            let parked = self.parked.get(&of).cloned().unwrap_or_default();
+            let hand = self.hands.entry((of.0, of.1, as_of)).or_default();
+            hand.begun.insert(entry.seq);
+            hand.parked = parked;
         }
-        let of = (key.0.thread.clone(), key.1.clone());
-        let starts = self.starts.get(&of).copied().unwrap_or(0);
-        let when = ConsumedAt { after, starts };
-        self.hands.entry((of.0, of.1, when)).or_default().insert(key.0.seq);
-        self.consumed.insert(key, (attempt, when));
+        self.attempts.insert((entry, listener), start);
     }
 
     /// Reads the entries that each message of a thread led to. If a message led to a child thread,
@@ -107,8 +110,6 @@ impl Record {
                 if entry.flags.state().is_some_and(|it| !it.is_live()) {
                     self.ends.insert(thread.clone(), (Entry::kept(&entry), entry.position));
                 }
-                let from = (thread.clone(), entry.from.clone());
-                self.emissions.entry(from).or_default().push(entry.clone());
                 let Some(cause) = entry.cause.clone() else { continue };
                 let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
                     .then(|| Entry::kept(&entry).decode_if::<ThreadSpawned>())
@@ -129,27 +130,19 @@ impl Record {
 }
 
 impl Record {
-    /// Returns the messages that a serial listener handled together with a message, and the last
-    /// entry that the listener saw. Returns None if the message was handled together with an
-    /// earlier one.
+    /// Returns the other messages that a serial listener handled together with a message. `as_of`
+    /// is the number of the last entry that the listener saw. Returns None if the message was
+    /// handled together with an earlier one.
     pub(super) fn hand(
         &self,
         message: &Entry,
         listener: &Arc<str>,
-        when: ConsumedAt,
-    ) -> Option<(Vec<u64>, u64)> {
-        let hand = (message.thread().clone(), listener.clone(), when);
-        let mut hand = self.hands.get(&hand)?.iter().copied();
-        hand.next().filter(|it| *it == message.seq())?;
-        let rest: Vec<u64> = hand.collect();
-        // The emissions of earlier handlings are in earlier commits.
-        let from = (message.thread().clone(), listener.clone());
-        let mut emissions = self.emissions.get(&from).into_iter().flatten().rev();
-        let is_before =
-            |it: &log::Entry| it.position <= when.after && it.cause.as_ref() != Some(message.id());
-        let last_emission = emissions.find(|it| is_before(it)).map(|it| it.id.seq);
-        let last = rest.last().copied().unwrap_or(message.seq());
-        Some((rest, last.max(last_emission.unwrap_or(0))))
+        as_of: u64,
+    ) -> Option<BTreeSet<u64>> {
+        let hand = self.hands.get(&(message.thread().clone(), listener.clone(), as_of))?;
+        let is_first = hand.begun.first() == Some(&message.seq());
+        let rest = || hand.begun.iter().skip(1).chain(&hand.parked).copied().collect();
+        is_first.then(rest)
     }
 }
 

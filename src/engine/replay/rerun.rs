@@ -111,7 +111,6 @@ impl Plan {
             }
             replay.thread(&member.id).await?;
             replay.record.outputs.clear();
-            replay.record.emissions.clear();
             if replay.done.difference.is_some() {
                 break;
             }
@@ -147,10 +146,10 @@ impl<P: Port> Replay<'_, P> {
     /// Replays a thread, and computes its folds meanwhile.
     async fn thread(&mut self, id: &ThreadId) -> Result<(), log::Error> {
         let routes = &self.plan.routes;
-        let mut folds: Vec<Vec<Awake>> = Vec::new();
+        let mut folds: Vec<Option<Vec<Awake>>> = Vec::new();
         for listener in &routes.listeners {
             let wanted = listener.folds.iter().filter(|_| is_run(listener));
-            folds.push(wanted.map(|(_, fold)| (fold.empty)()).collect());
+            folds.push(Some(wanted.map(|(_, fold)| (fold.empty)()).collect()));
         }
         let log = self.log.clone();
         let (mut pages, mut waiting) = (Pages::of(&*log, id), Vec::new());
@@ -158,9 +157,7 @@ impl<P: Port> Replay<'_, P> {
             for kept in &page {
                 let entry = Entry::kept(kept);
                 for (at, states) in folds.iter_mut().enumerate() {
-                    let of = &routes.listeners[at].folds;
-                    let each = states.iter_mut().zip(of);
-                    each.for_each(|(state, (_, fold))| (fold.apply)(state, &entry));
+                    take_in(states, &routes.listeners[at], &entry);
                 }
                 waiting.extend(self.entry(kept, &entry).await?);
                 for waiting in waiting.extract_if(.., |it| it.as_of <= entry.seq()) {
@@ -194,7 +191,7 @@ impl<P: Port> Replay<'_, P> {
             }
             let receiver = routes.find(&name).and_then(|it| routes.handler_of(it, entry));
             let run = receiver.filter(|it| is_run(&routes.listeners[it.listener]));
-            let (Some(receiver), Some((attempt, when))) = (run, consumed) else {
+            let (Some(receiver), Some((attempt, consumed))) = (run, consumed) else {
                 match (run, consumed) {
                     (Some(_), None) => self.skip(entry, name, "it is under way"),
                     (None, Some(_)) => *self.done.taken.entry(name).or_default() += 1,
@@ -203,25 +200,25 @@ impl<P: Port> Replay<'_, P> {
                 continue;
             };
             let listener = &routes.listeners[receiver.listener];
-            let message = entry.clone();
-            let (queue, as_of, consumed) = (Vec::new(), 0, when.after);
-            let mut handling = Handling { message, receiver, queue, as_of, consumed };
-            if listener.takes_queue && !listener.traits.recorded {
-                let why = "the log doesn't tell what the listener took from its queue besides";
-                self.skip(entry, name, why);
-                continue;
-            }
+            let start = self.record.attempts.get(&(entry.id().clone(), name.clone()));
+            let as_of = start.and_then(|it| it.as_of);
+            let (message, queue) = (entry.clone(), Vec::new());
+            let reach = as_of.unwrap_or(0);
+            let mut handling = Handling { message, receiver, queue, as_of: reach, consumed };
             if listener.takes_queue {
-                if attempt > 1 {
+                let Some(as_of) = as_of else {
+                    self.skip(entry, name, "the log doesn't tell what it took from its queue");
+                    continue;
+                };
+                if attempt > 1 && !listener.traits.up_to_date {
                     self.skip(entry, name, "a stop cut it off");
                     continue;
                 }
-                let Some((rest, as_of)) = self.record.hand(entry, &name, when) else { continue };
+                let Some(rest) = self.record.hand(entry, &name, as_of) else { continue };
                 for seq in rest {
                     let read = self.log.entry(&EntryId::new(entry.thread(), seq)).await?;
                     handling.queue.extend(read.map(|entry| Entry::kept(&entry)));
                 }
-                handling.as_of = as_of;
             }
             all.push(handling);
         }
@@ -232,10 +229,13 @@ impl<P: Port> Replay<'_, P> {
         self.done.skipped.push(Skipped { message: message.id().clone(), listener, why });
     }
 
-    async fn handle(&mut self, handling: Handling, folds: &[Vec<Awake>]) {
+    async fn handle(&mut self, handling: Handling, folds: &[Option<Vec<Awake>>]) {
         let listener = handling.receiver.listener;
         let name = self.plan.routes.listeners[listener].name.clone();
-        match self.compare(&handling, &folds[listener]).await {
+        let Some(folds) = &folds[listener] else {
+            return self.skip(&handling.message, name, "a fold of its listener panics");
+        };
+        match self.compare(&handling, folds).await {
             None if self.done.difference.is_some() => {}
             None => *self.done.compared.entry(name).or_default() += 1,
             Some(why) => self.skip(&handling.message, name, why),
@@ -273,7 +273,10 @@ impl<P: Port> Replay<'_, P> {
         }
         let mut now = self.run(handling, folds, &before, refusals).await;
         now.retain(|it| !matches!(it.target, Target::Park(_)));
-        if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
+        if now
+            .iter()
+            .any(|it| matches!(it.target, Target::Raise | Target::Retry | Target::Threads(..)))
+        {
             return Some("it steers threads");
         }
         let name = &self.plan.routes.listeners[receiver.listener].name;
@@ -352,6 +355,18 @@ impl<P: Port> Replay<'_, P> {
         }
         now.truncate(limits.emissions_max);
         now
+    }
+}
+
+/// Brings the folds of a listener past an entry. If one of them panics, none is left.
+fn take_in(folds: &mut Option<Vec<Awake>>, listener: &Registered, entry: &Entry) {
+    let Some(states) = folds else { return };
+    let applied = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let each = states.iter_mut().zip(&listener.folds);
+        each.for_each(|(state, (_, fold))| (fold.apply)(state, entry));
+    }));
+    if applied.is_err() {
+        *folds = None;
     }
 }
 

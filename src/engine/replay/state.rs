@@ -12,10 +12,10 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::handle::pump::Pump;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::budget_ledger::Ledger;
-use crate::engine::tree::event::CORE_NAME;
+use crate::engine::tree::event::{CORE_NAME, FoldPanic};
 use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::route::{Registered, Routes};
-use crate::engine::worker::load::read_folds;
+use crate::engine::worker::load::{FoldError, read_folds};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
 use crate::log;
@@ -89,6 +89,11 @@ pub struct Waiting {
     pub until_us: Option<u64>,
     /// How often the listener started on the entry. Starts of pure listeners aren't recorded.
     pub attempts: u32,
+    /// The number of the last entry that the handler at work sees, if its start has it. Otherwise
+    /// that is the entry itself.
+    pub as_of: Option<u64>,
+    /// Whether the listener is stopped in the thread, since a fold of it panicked.
+    pub is_stopped: bool,
 }
 
 /// The spent amount and the limit of one budget.
@@ -267,20 +272,12 @@ async fn read_thread(
         return Ok(None);
     }
     seen.state.folds = folds.finish();
-    let of = |it: &&Noted| it.after < cut && entry_of(&it.mark).thread == record.id;
+    let of = |it: &&Noted| it.after < cut && it.mark.entry().thread == record.id;
     let marks: Vec<&Mark> = marks.iter().filter(of).map(|it| &it.mark).collect();
     if is_meant && !waiting.is_empty() {
         seen.state.waiting = left(&waiting, &marks);
     }
     Ok(Some(seen))
-}
-
-fn entry_of(mark: &Mark) -> &EntryId {
-    match mark {
-        Mark::Started { entry, .. } | Mark::Waits { entry, .. } | Mark::Consumed { entry, .. } => {
-            entry
-        }
-    }
 }
 
 /// Returns the entries that some listener hasn't consumed, once for each such listener.
@@ -292,6 +289,8 @@ fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waitin
         listener: listener.clone(),
         until_us: None,
         attempts: 0,
+        as_of: None,
+        is_stopped: false,
     };
     for (seq, entry) in entries {
         if let Some(to) = &entry.to {
@@ -299,16 +298,20 @@ fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waitin
         }
     }
     for mark in marks {
-        let (Mark::Started { listener, .. }
-        | Mark::Waits { listener, .. }
-        | Mark::Consumed { listener, .. }) = mark;
-        let seq = entry_of(mark).seq;
+        let (listener, seq) = (mark.listener(), mark.entry().seq);
         let Some(entry) = entries.get(&seq) else { continue };
         let key = (seq, listener.clone());
         let (is_over, counted) =
             all.entry(key).or_insert_with(|| (false, waiting(entry, listener)));
         match mark {
-            Mark::Started { attempt, .. } => counted.attempts = counted.attempts.max(*attempt),
+            Mark::Started { attempt, as_of, .. } => {
+                counted.attempts = counted.attempts.max(*attempt);
+                (counted.as_of, counted.is_stopped) = (*as_of, false);
+            }
+            Mark::Stopped { .. } => {
+                counted.attempts = counted.attempts.saturating_sub(1);
+                (counted.as_of, counted.is_stopped) = (None, true);
+            }
             Mark::Waits { until_us, .. } => counted.until_us = Some(*until_us),
             Mark::Consumed { .. } => *is_over = true,
         }
@@ -345,6 +348,11 @@ impl<'a> Folding<'a> {
     }
 }
 
+/// Says that a fold of a listener panicked, so that the listener's folds have no state.
+fn panicked(panic: &FoldPanic) -> String {
+    format!("a fold panicked at {}: {}", panic.entry, panic.text)
+}
+
 impl Pump {
     /// Returns the folds of all listeners in a thread, as of the thread's last entry. Folds that
     /// the pump has in memory are brought up to that entry. Other folds are computed from the log.
@@ -375,10 +383,16 @@ impl Pump {
                 let kept = cached.iter().find(is_kept).cloned();
                 kept.unwrap_or_else(|| FoldVersion::empty(fold))
             });
-            let versions = read_folds(shared.clone(), at, upto.clone(), from.collect()).await?;
-            for ((id, fold), version) in listener.folds.iter().zip(&versions) {
-                let state = &version.state;
-                all.push(FoldState::new(&listener.name, id.1, Ok((fold.show)(state))));
+            let read = read_folds(shared.clone(), at, upto.clone(), from.collect()).await;
+            let (versions, panic) = match read {
+                Ok(versions) => (versions, None),
+                Err(FoldError::Panicked(panic)) => (Vec::new(), Some(panic)),
+                Err(FoldError::Unread(fault)) => return Err(fault),
+            };
+            for (at, (id, fold)) in listener.folds.iter().enumerate() {
+                let shown = versions.get(at).map(|it| (fold.show)(&it.state));
+                let why = || panic.as_ref().map_or_else(String::new, panicked);
+                all.push(FoldState::new(&listener.name, id.1, shown.ok_or_else(why)));
             }
         }
         Ok(all)

@@ -204,6 +204,7 @@ fn note_receivers(entry: &Entry, receivers: &[Receiver], world: &World<'_>, out:
             entry: entry.id().clone(),
             listener: world.routes.listeners[receiver.listener].name.clone(),
             attempt: 0,
+            as_of: None,
         }));
     }
 }

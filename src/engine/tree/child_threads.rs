@@ -28,31 +28,33 @@ impl Tree {
         while let Some(next) = out.requests.pop_front() {
             match next {
                 TreeRequest::Open(request) => {
-                    let (thread, root) = (request.part.message.thread().clone(), request.part.root);
+                    let part = request.part.clone();
                     self.open(*request, world, out);
-                    self.let_go(&thread, root, world, out);
+                    self.let_go(&part, world, out);
                 }
                 TreeRequest::Ended(it) => self.ended(it, world, out),
                 TreeRequest::Note(it) => self.note_for_opener(it, world, out),
                 TreeRequest::Spent(it) => self.spent(&it, world, out),
                 TreeRequest::Raise(request) => {
-                    let (thread, root) = (request.part.message.thread().clone(), request.part.root);
                     self.raise(&request, world, out);
-                    self.let_go(&thread, root, world, out);
+                    self.let_go(&request.part, world, out);
+                }
+                TreeRequest::Retry(request) => {
+                    self.retry(&request, world, out);
+                    self.let_go(&request.part, world, out);
                 }
                 TreeRequest::Steer(request) => {
-                    let (thread, root) = (request.part.message.thread().clone(), request.part.root);
                     self.steer(&request, world, out);
-                    self.let_go(&thread, root, world, out);
+                    self.let_go(&request.part, world, out);
                 }
             }
         }
     }
 
     /// Notes that a request is done, so that its push no longer waits for it.
-    fn let_go(&mut self, thread: &ThreadId, root: u64, world: &World<'_>, out: &mut Step) {
-        if let Some(thread) = self.threads.get_mut(thread) {
-            thread.let_go(root, world, out);
+    fn let_go(&mut self, part: &Part, world: &World<'_>, out: &mut Step) {
+        if let Some(thread) = self.threads.get_mut(part.message.thread()) {
+            thread.let_go(part.root, world, out);
         }
     }
 
@@ -240,7 +242,7 @@ impl Tree {
     }
 
     /// Returns the given threads and all threads below them, the deepest first.
-    fn branch<'a>(&self, of: impl IntoIterator<Item = &'a ThreadId>) -> Vec<ThreadId> {
+    pub(super) fn branch<'a>(&self, of: impl IntoIterator<Item = &'a ThreadId>) -> Vec<ThreadId> {
         let mut all: Vec<ThreadId> = of.into_iter().cloned().collect();
         all.sort_unstable();
         let mut next = 0;

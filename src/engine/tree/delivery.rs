@@ -1,8 +1,6 @@
 //! Carries deliveries from start to end: starts their handlers, takes emissions and returns, makes
 //! deliveries wait for a time or an entry, and settles pushes.
 
-use std::collections::VecDeque;
-
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::tree::due_time::Until;
@@ -10,13 +8,59 @@ use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Key, Ready, Start};
 use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::parked;
-use crate::engine::tree::route::Receiver;
+use crate::engine::tree::route::{Receiver, Registered};
 use crate::engine::tree::sending::{Part, Sending};
-use crate::engine::tree::thread::{Delivery, Later, Origin, Running, Thread};
+use crate::engine::tree::thread::{Deliveries, Delivery, Later, Origin, Running, Thread};
 use crate::id::EntryId;
 use crate::listener::{ArrivalSignal, Entry, Park};
 use crate::log::{Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
+
+/// The deliveries that a handler is to handle together.
+struct Hand {
+    first: Delivery,
+    /// Those that a serial listener takes from its queue, then those that it had parked.
+    more: Vec<Delivery>,
+    /// How many of `more` were parked.
+    parked: usize,
+    /// The number of the last entry that the handler sees.
+    as_of: u64,
+}
+
+impl Hand {
+    /// Takes the next deliveries of a listener. `upto` is the number of an entry that the handler
+    /// sees in any case. A later attempt of a listener that is up to date handles what the earlier
+    /// one handled, and sees what that one saw.
+    fn take(lane: &mut Deliveries, registered: &Registered, upto: u64) -> Option<Hand> {
+        let first = lane.waiting.pop_front()?;
+        let mut more: Vec<Delivery> = Vec::new();
+        if registered.traits.serial && registered.takes_queue {
+            for delivery in std::mem::take(&mut lane.waiting) {
+                match delivery.as_of == first.as_of {
+                    true => more.push(delivery),
+                    false => lane.waiting.push_back(delivery),
+                }
+            }
+        }
+        let parked = std::mem::take(&mut lane.parked.all);
+        let taken = parked.len();
+        more.extend(parked);
+        let last = more.iter().map(|it| it.entry.seq()).max().unwrap_or(0).max(first.entry.seq());
+        let as_of = last.max(first.as_of.unwrap_or(upto));
+        Some(Hand { first, more, parked: taken, as_of })
+    }
+
+    /// Returns the marks of the start. The start of a pure listener needs none, unless a replay
+    /// would otherwise not know what the handler saw.
+    fn started(&self, registered: &Registered) -> impl Iterator<Item = Mark> {
+        let is_wide = registered.takes_queue || registered.traits.up_to_date;
+        let as_of = is_wide.then_some(self.as_of);
+        let taken = self.more.len() - self.parked;
+        let all = std::iter::once(&self.first).chain(self.more.iter().take(taken));
+        all.filter(move |_| is_wide || !registered.traits.pure)
+            .map(move |it| it.started(registered.name.clone(), as_of))
+    }
+}
 
 impl Thread {
     /// Starts queued deliveries of these receivers.
@@ -41,8 +85,8 @@ impl Thread {
     }
 
     /// Starts queued deliveries of a listener, as far as the thread's state and the listener's
-    /// free places allow. A serial listener starts only one at a time. Unless the listener is pure,
-    /// the batch of this step records the start, so the start is durable before the handler runs.
+    /// free places allow. A serial listener starts only one at a time. The batch of this step
+    /// records the start, so the start is durable before the handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
         let Some(lane) = self.deliveries.get_mut(&listener) else { return };
@@ -53,7 +97,7 @@ impl Thread {
             // A paused thread still runs the listeners that may resume it.
             _ => registered.steers,
         };
-        if !runs {
+        if !runs || lane.stopped {
             return;
         }
         while !lane.waiting.is_empty() {
@@ -66,35 +110,30 @@ impl Thread {
                 }
                 return;
             }
-            let Some(first) = lane.waiting.pop_front() else { return };
-            let rest = if registered.traits.serial && registered.takes_queue {
-                std::mem::take(&mut lane.waiting)
-            } else {
-                VecDeque::new()
+            let last_emission = self.last_emissions.get(&listener).map_or(0, |it| it.0);
+            let upto = match registered.traits.up_to_date {
+                true => self.next_seq - 1,
+                false => last_emission,
             };
-            let parked = std::mem::take(&mut lane.parked.all);
-            debug_assert!(self.parked >= parked.len(), "more is parked than was counted");
-            self.parked -= parked.len();
+            let Some(hand) = Hand::take(lane, registered, upto) else { return };
+            debug_assert!(self.parked >= hand.parked, "more is parked than was counted");
+            self.parked -= hand.parked;
             lane.running += 1;
-            if !registered.traits.pure {
-                let started = |it: &Delivery| it.started(registered.name.clone());
-                out.batch.marks.extend(std::iter::once(&first).chain(&rest).map(started));
-            }
+            out.batch.marks.extend(hand.started(registered));
+            let Hand { first, more, as_of, .. } = hand;
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let arrivals = registered.takes_arrivals.then(ArrivalSignal::default);
-            let root = lane.parked.root.filter(|_| !parked.is_empty()).unwrap_or(first.root);
-            let more: Vec<Delivery> = rest.into_iter().chain(parked).collect();
+            let has_parked = hand.parked > 0;
+            let root = lane.parked.root.filter(|_| has_parked).unwrap_or(first.root);
             let mut queue: Vec<Entry> = more.iter().map(|it| it.entry.clone()).collect();
             queue.sort_unstable_by_key(Entry::seq);
             let seq = first.entry.seq();
-            let last = queue.last().map_or(0, Entry::seq).max(seq);
-            let last_emission = self.last_emissions.get(&listener).map_or(0, |it| it.0);
             let start = Start {
                 entry: first.entry.clone(),
                 receiver: Receiver { listener, handler: first.handler },
                 attempt: first.attempt,
                 queue,
-                as_of: last.max(last_emission),
+                as_of,
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };

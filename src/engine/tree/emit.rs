@@ -106,6 +106,7 @@ impl Thread {
             }
             Target::Charge(charge) => self.charge(part, checked, &charge, world, out),
             Target::Raise => self.ask_for_more(part, &checked, out),
+            Target::Retry => self.ask_for_retry(part, &checked, out),
             it @ Target::Later { .. } => self.put_off(part, checked, &it, world, out),
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());

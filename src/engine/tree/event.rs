@@ -143,6 +143,8 @@ pub(crate) enum Event {
     Resume(ThreadId, Vec<Unfinished>),
     /// A listener has a free place again. The thread has deliveries that wait for such a place.
     Room(ThreadId, usize),
+    /// A handler can't begin, since a fold of its listener panicked.
+    Unfolded(Key, FoldPanic),
     /// The time of a delivery has come.
     Due(Key),
     /// Payloads of the pump itself, for the organism's own thread. The channel, if there is one,
@@ -161,9 +163,18 @@ impl Event {
             Event::Sent(key, ..)
             | Event::Return(key, _)
             | Event::Overtime(key)
+            | Event::Unfolded(key, _)
             | Event::Due(key) => &key.thread,
         }
     }
+}
+
+/// A panic of a fold.
+#[derive(Clone, Debug)]
+pub(crate) struct FoldPanic {
+    /// The entry that the fold was to take in.
+    pub(crate) entry: EntryId,
+    pub(crate) text: String,
 }
 
 /// A handler that a worker is to run.

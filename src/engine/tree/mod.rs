@@ -33,6 +33,7 @@
 //! - `parked`: messages that a serial listener keeps unconsumed.
 //! - `resume`: continues a thread's unfinished work after a stop.
 //! - `child_threads`: opens and ends child threads, and hands their results to the parent.
+//! - `stopped_listeners`: listeners that are stopped in a thread, since a fold panicked.
 //! - `step`: the state machine itself.
 //!
 //! Each module uses only the modules that stand above its `mod` line, and nothing else of the
@@ -64,3 +65,4 @@ pub(crate) mod step;
 mod reservations;
 mod child_threads;
 mod budget_rules;
+mod stopped_listeners;

@@ -24,6 +24,8 @@ pub(crate) enum TreeRequest {
     Spent(SpentBudget),
     /// Raise a budget for an operator.
     Raise(Box<RaiseRequest>),
+    /// Try the stopped listeners of a thread and of all threads below it again.
+    Retry(Box<RetryRequest>),
 }
 
 /// A child thread that is to be opened.
@@ -76,6 +78,12 @@ pub(crate) struct Steering {
 pub(crate) struct SpentBudget {
     pub(crate) short: Short,
     pub(crate) thread: Option<ThreadId>,
+}
+
+/// A thread whose stopped listeners are to be tried again, and the handling that asks for that.
+pub(crate) struct RetryRequest {
+    pub(crate) part: Part,
+    pub(crate) thread: ThreadId,
 }
 
 /// A request to raise a budget, and the handling that sent it.

@@ -25,7 +25,7 @@ pub(super) fn consume_all(left: Vec<Unfinished>, world: &World<'_>, out: &mut St
         listeners.retain(|it| !open.consumed.contains(it));
         out.batch.marks.extend(listeners.into_iter().map(|listener| {
             let started = open.started.iter().find(|(it, _)| *it == listener);
-            let attempt = started.map_or(0, |(_, attempt)| *attempt);
+            let attempt = started.map_or(0, |(_, last)| last.attempt);
             Mark::Consumed { entry: entry.id().clone(), listener, attempt }
         }));
     }
@@ -52,7 +52,8 @@ impl Thread {
                 }
                 closed += 1;
                 let started = open.started.iter().find(|(it, _)| *it == name);
-                let attempt = started.map_or(0, |(_, attempt)| *attempt);
+                let last = started.map(|(_, last)| *last).unwrap_or_default();
+                let attempt = last.attempt;
                 let until = open.waits.iter().find(|(it, _)| *it == name);
                 if let (Some(receiver), None) = (receiver, until) {
                     self.note_asked(receiver, &entry, since.clone(), world, out);
@@ -88,7 +89,10 @@ impl Thread {
                             .cloned()
                             .collect();
                         let again = Delivery::new(receiver, entry.clone(), root);
-                        self.wait(receiver, Delivery { attempt: attempt + 1, sent, ..again });
+                        let traits = &world.routes.listeners[receiver.listener].traits;
+                        let as_of = last.as_of.filter(|_| traits.up_to_date);
+                        let attempt = attempt + 1;
+                        self.wait(receiver, Delivery { attempt, sent, as_of, ..again });
                     }
                     _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
                 }

@@ -11,7 +11,7 @@ use crate::listener::{
     Announcement, AtStop, BoundHandler, Capabilities, Entry, FoldId, FoldOf, Grant, HandlerKey,
     Need, Spec, Threads, Traits, Wakes,
 };
-use crate::log::Flags;
+use crate::log::{Flags, LastStart};
 use crate::name::{ENVELOPE, Name};
 use crate::wire::missing_namespace::meant;
 use crate::wire::{Catalog, Checked, Code, Fault};
@@ -147,7 +147,7 @@ impl Routes {
     pub(crate) fn left_to(
         &self,
         entry: &Entry,
-        noted: &[(Arc<str>, u32)],
+        noted: &[(Arc<str>, LastStart)],
     ) -> Vec<(Arc<str>, Option<Receiver>)> {
         let name = entry.name();
         if let Some(to) = entry.to() {

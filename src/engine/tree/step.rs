@@ -310,6 +310,11 @@ impl Tree {
                     thread.overtime(&key, world, out);
                 }
             }
+            Event::Unfolded(key, panic) => {
+                if let Some(thread) = self.threads.get_mut(&key.thread) {
+                    thread.stop_listener(&key, &panic, world, out);
+                }
+            }
             Event::Resume(thread, left) => match self.threads.get_mut(&thread) {
                 Some(thread) => thread.resume(left, world, out),
                 // Another thread of the tree was resumed first, and ended this one.

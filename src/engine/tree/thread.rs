@@ -142,6 +142,9 @@ pub(crate) struct Deliveries {
     pub(crate) waiting: VecDeque<Delivery>,
     /// Whether the deliveries in `waiting` can't start because no place of the listener is free.
     pub(crate) starving: bool,
+    /// Whether a fold of the listener panicked. No handler starts until the listener is tried
+    /// again.
+    pub(crate) stopped: bool,
     pub(crate) parked: Parked,
 }
 
@@ -179,6 +182,8 @@ pub(crate) struct Delivery {
     pub(crate) chain: Chain,
     /// The emissions of an earlier attempt.
     pub(crate) sent: VecDeque<Entry>,
+    /// The number of the last entry that an earlier attempt saw, if this attempt sees the same.
+    pub(crate) as_of: Option<u64>,
     /// If the message is parked: the time in its `Mark::Waits`. This time never comes. Its value
     /// says how the message is parked.
     pub(crate) parked: Option<u64>,
@@ -189,14 +194,14 @@ impl Delivery {
     pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Delivery {
         let (chain, sent) = (Chain::default(), VecDeque::new());
         let handler = receiver.handler;
-        Delivery { entry, handler, attempt: 1, root, chain, sent, parked: None }
+        Delivery { entry, handler, attempt: 1, root, chain, sent, as_of: None, parked: None }
     }
-}
 
-impl Delivery {
-    /// Returns the record that a handler of this listener begins with the delivery.
-    pub(crate) fn started(&self, listener: Arc<str>) -> log::Mark {
-        log::Mark::Started { entry: self.entry.id().clone(), listener, attempt: self.attempt }
+    /// Returns the record that a handler of this listener begins with the delivery. `as_of` is the
+    /// number of the last entry that the handler sees, if the record is to have it.
+    pub(crate) fn started(&self, listener: Arc<str>, as_of: Option<u64>) -> log::Mark {
+        let (entry, attempt) = (self.entry.id().clone(), self.attempt);
+        log::Mark::Started { entry, listener, attempt, as_of }
     }
 }
 
@@ -457,8 +462,11 @@ impl Thread {
     /// `upto`.
     pub(crate) fn pin_folds(&mut self, folds: &[(FoldId, FoldOf)], upto: u64, routes: &Routes) {
         let next = |it: &Deliveries| it.waiting.front().map(|it| it.entry.seq());
-        let waiting =
-            self.deliveries.iter().filter_map(|(listener, it)| Some((*listener, next(it)?)));
+        // A listener that is up to date takes states that are newer than its message.
+        let lags = self.deliveries.iter().filter(|(listener, lane)| {
+            !lane.stopped && !routes.listeners[**listener].traits.up_to_date
+        });
+        let waiting = lags.filter_map(|(listener, it)| Some((*listener, next(it)?)));
         let behind = waiting.chain(self.folds.starting()).filter(|(_, seq)| *seq < upto);
         for (listener, seq) in behind.collect::<Vec<_>>() {
             let own = &routes.listeners[listener].folds;

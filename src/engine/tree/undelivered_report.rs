@@ -17,8 +17,8 @@ impl Ready {
     /// Returns whether the emission is silent: a note, a charge, or a request to raise a budget. A
     /// silent emission answers nobody.
     pub(crate) fn is_silent(&self) -> bool {
-        use Target::{Above, Charge, Note, Raise};
-        matches!(self.target, Note(_) | Above | Charge(_) | Raise) && self.payload.is_ok()
+        use Target::{Above, Charge, Note, Raise, Retry};
+        matches!(self.target, Note(_) | Above | Charge(_) | Raise | Retry) && self.payload.is_ok()
     }
 }
 

@@ -7,9 +7,10 @@ use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::budget_ledger;
 use crate::engine::tree::budget_ledger::Ledger;
-use crate::engine::tree::event::Key;
+use crate::engine::tree::event::{FoldPanic, Key};
 use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::lineage::Lineage;
+use crate::engine::worker::outcome::panic_text;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
@@ -20,7 +21,13 @@ use crate::wire::{Code, Fault};
 /// A tree or folds that were loaded from the log, or the error of loading them.
 pub(crate) enum Loaded {
     Tree(ThreadId, Result<LoadedTree, UnreadableTree>),
-    Folds { thread: ThreadId, listener: usize, folds: Result<Vec<FoldVersion>, Fault> },
+    Folds { thread: ThreadId, listener: usize, folds: Result<Vec<FoldVersion>, FoldError> },
+}
+
+/// Why folds can't be computed: the log can't be read, or a fold panicked.
+pub(crate) enum FoldError {
+    Unread(Fault),
+    Panicked(FoldPanic),
 }
 
 /// A tree that was read from the log: its threads, its budget, and its deliveries that wait for a
@@ -65,13 +72,13 @@ pub(super) async fn find(
 }
 
 /// Applies an entry to the folds of a listener, unless a fold's state already includes the entry. A
-/// panic of a fold is caught, and becomes a fault for this listener alone.
+/// panic of a fold is caught, and concerns this listener alone.
 pub(super) fn apply(
     shared: &Shared,
     listener: usize,
     entry: &Entry,
     versions: &mut [FoldVersion],
-) -> Result<(), Fault> {
+) -> Result<(), FoldPanic> {
     let registered = &shared.routes.listeners[listener];
     let applied = catch_unwind(AssertUnwindSafe(|| {
         for (version, (_, fold)) in versions.iter_mut().zip(&registered.folds) {
@@ -81,11 +88,7 @@ pub(super) fn apply(
             }
         }
     }));
-    applied.map_err(|_| {
-        let name = &registered.name;
-        tracing::error!(listener = %name, entry = %entry.id(), "a fold panicked");
-        Fault::new(Code::Panic, format!("a fold of {name} panicked at {}", entry.id()))
-    })
+    applied.map_err(|panic| FoldPanic { entry: entry.id().clone(), text: panic_text(&*panic) })
 }
 
 /// Brings the folds of a listener up to the entry `upto`, with entries from the log.
@@ -94,17 +97,18 @@ pub(crate) async fn read_folds(
     listener: usize,
     upto: EntryId,
     mut versions: Vec<FoldVersion>,
-) -> Result<Vec<FoldVersion>, Fault> {
+) -> Result<Vec<FoldVersion>, FoldError> {
     let mut seq = versions.iter().map(|it| it.seq).min().unwrap_or(upto.seq);
     let mut pages = Pages::of(&*shared.log, &upto.thread).after(seq).upto(upto.seq);
     while seq < upto.seq {
-        let Some(page) = pages.next().await.map_err(|error| unread(&error))? else {
+        let page = pages.next().await.map_err(|error| FoldError::Unread(unread(&error)))?;
+        let Some(page) = page else {
             let text = format!("{} has no entry after {seq}", upto.thread);
-            return Err(Fault::new(Code::Unreadable, text));
+            return Err(FoldError::Unread(Fault::new(Code::Unreadable, text)));
         };
         for entry in &page {
             let entry = Entry::kept(entry);
-            apply(&shared, listener, &entry, &mut versions)?;
+            apply(&shared, listener, &entry, &mut versions).map_err(FoldError::Panicked)?;
             seq = entry.seq();
         }
     }

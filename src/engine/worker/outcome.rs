@@ -26,16 +26,19 @@ pub(crate) fn came_to(
         Ok(Ok(emit)) => check(routes, inside, emit),
         Ok(Err(it)) => fault(it),
         Err(panic) => {
-            let text = panic
-                .downcast_ref::<&str>()
-                .map(ToString::to_string)
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "no text".to_owned());
+            let text = panic_text(&*panic);
             let name = &routes.listeners[listener].name;
             tracing::error!(listener = %name, panic = text, "a handler panicked");
             fault(Fault::new(Code::Panic, format!("{name} panicked")))
         }
     }
+}
+
+/// Returns what a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no text".to_owned())
 }
 
 /// Checks each payload against its schema, unless the payload was written by its own Rust type.

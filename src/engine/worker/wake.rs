@@ -6,12 +6,14 @@ use crate::engine::common::inbox::{Cached, Mail};
 use crate::engine::read_fault::{owner, unread_of};
 use crate::engine::runtime_port::Port;
 use crate::engine::tree::budget_ledger::Ledger;
-use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
+use crate::engine::tree::event::{Event, FoldPanic, Key, ORGANISM, Push, Ready, Start};
 use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Later, Thread};
 use crate::engine::worker::driver::Worker;
-use crate::engine::worker::load::{Loaded, LoadedTree, UnreadableTree, apply, find, read_folds};
+use crate::engine::worker::load::{
+    FoldError, Loaded, LoadedTree, UnreadableTree, apply, find, read_folds,
+};
 use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -134,7 +136,7 @@ impl<P: Port> Worker<P> {
 
     /// Returns the folds that a handler takes, as of the entry with the number `Start::as_of`.
     /// Returns None if the folds have to be loaded first; the handler then waits for them. Also
-    /// returns None if a fold panicked; the handler has failed then.
+    /// returns None if a fold panicked; the listener is stopped in the thread then.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let (id, upto) = (start.entry.thread().clone(), start.as_of);
         let (listener, shared) = (start.receiver.listener, self.shared.clone());
@@ -166,8 +168,8 @@ impl<P: Port> Worker<P> {
         let seen = versions.iter().map(|it| it.seq).min().unwrap_or(upto);
         let next = thread.recent.iter().filter(|it| it.seq() > seen && it.seq() <= upto);
         for entry in next {
-            if let Err(fault) = apply(&shared, listener, entry, &mut versions) {
-                self.fail(&start, fault);
+            if let Err(panic) = apply(&shared, listener, entry, &mut versions) {
+                self.stop_listener(&start, panic);
                 return None;
             }
         }
@@ -201,7 +203,7 @@ impl<P: Port> Worker<P> {
         &mut self,
         id: &ThreadId,
         listener: usize,
-        folds: Result<Vec<FoldVersion>, Fault>,
+        folds: Result<Vec<FoldVersion>, FoldError>,
     ) {
         let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else { return };
         let Some(thread) = slot.tree.thread(id) else { return };
@@ -217,12 +219,26 @@ impl<P: Port> Worker<P> {
                     }
                 }
             }
-            Err(fault) => {
+            Err(FoldError::Unread(fault)) => {
                 for start in waiting {
                     self.fail(&start, fault.clone());
                 }
             }
+            Err(FoldError::Panicked(panic)) => {
+                for start in waiting {
+                    self.stop_listener(&start, panic.clone());
+                }
+            }
         }
+    }
+
+    /// Takes back the start of a handler whose fold panicked: frees its place, and stops its
+    /// listener in the thread.
+    fn stop_listener(&mut self, start: &Start, panic: FoldPanic) {
+        let (id, listener) = (start.entry.id(), start.receiver.listener);
+        let key = Key { thread: id.thread.clone(), seq: id.seq, listener };
+        self.give(&id.thread.clone(), Event::Unfolded(key, panic));
+        self.leave(listener);
     }
 
     /// Ends a handler that can't begin: frees its place, and tells the sender of its message.

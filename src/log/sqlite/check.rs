@@ -4,6 +4,7 @@ use rusqlite::OptionalExtension;
 
 use crate::id::EntryId;
 use crate::log::chain::{self, CommitRow, Head};
+use crate::log::mark_bytes;
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, FAILED_ONCE, Reader};
 use crate::log::sqlite::row::Raw;
 use crate::log::sqlite::schema;
@@ -172,7 +173,7 @@ pub(super) fn at_once<T>(
 fn walk(reader: &mut Reader, verifier: &mut Verifier, row: CommitRow) -> Result<(), Error> {
     let (last_position, last_thread) = (row.commit.last_position, row.commit.last_thread);
     let (position, thread) = verifier.covered();
-    let marks = chain::read_marks(&row.marks);
+    let marks = mark_bytes::read_marks(&row.marks);
     let number = row.commit.number;
     verifier.begin(row);
     threads(reader, verifier, thread, last_thread)?;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::id::ThreadId;
 use crate::log::Error;
-use crate::log::chain::{self, MarkRow};
 use crate::log::entry::Noted;
+use crate::log::mark_bytes::{self, MarkRow};
 use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::schema;
 
@@ -45,7 +45,7 @@ impl Reader {
         for row in self.commits(number, COMMITS_AT_ONCE)? {
             let number = row.commit.number;
             let unreadable = || format!("the marks of commit {number} can't be read");
-            let marks = chain::read_marks(&row.marks);
+            let marks = mark_bytes::read_marks(&row.marks);
             let marks = marks.ok_or_else(|| schema::damaged(&self.path, &unreadable()))?;
             let own = |it: &MarkRow| branch.contains(&it.thread.cast_signed());
             all.extend(marks.into_iter().filter(own).map(|it| (position, it)));

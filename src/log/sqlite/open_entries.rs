@@ -11,6 +11,7 @@ use rusqlite::Rows;
 use crate::log::Error;
 use crate::log::chain::{self, Commit, CommitRow, Link};
 use crate::log::entry::Open;
+use crate::log::mark_bytes;
 use crate::log::open_entries::{EntryNumbers, OpenEntries};
 use crate::log::sqlite::check::at_once;
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
@@ -92,7 +93,7 @@ impl Reader {
                 opens.entry(numbers);
                 next = self.sql(next_entry(&mut rows))?;
             }
-            let marks = chain::read_marks(&row.marks);
+            let marks = mark_bytes::read_marks(&row.marks);
             for mark in marks.ok_or_else(|| self.changed(number))? {
                 opens.mark(&mark);
             }

@@ -140,8 +140,12 @@ fn entry(batch: &mut Batch, number: u64, id: EntryId, text: &str) {
     } else if number % 2 == 1 {
         (draft.to, draft.receivers) = (Some(KEEPER.into()), 1);
         let (entry, listener): (_, Arc<str>) = (id, KEEPER.into());
-        let started =
-            Mark::Started { entry: entry.clone(), listener: listener.clone(), attempt: 1 };
+        let started = Mark::Started {
+            entry: entry.clone(),
+            listener: listener.clone(),
+            attempt: 1,
+            as_of: None,
+        };
         batch.marks.push(started);
         if number % 8 != 3 {
             batch.marks.push(Mark::Consumed { entry, listener, attempt: 1 });

@@ -21,11 +21,13 @@ mod replies;
 mod replay;
 mod rude;
 mod state;
+mod stopped;
 mod threads;
 mod timers;
 mod todos;
 mod together;
 mod push_answers;
+mod up_to_date;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

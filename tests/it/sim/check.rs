@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use pumphouse::log::{Entry, Flags, Open, State as ThreadState, ThreadRecord};
+use pumphouse::log::{Entry, Flags, Mark, Noted, Open, State as ThreadState, ThreadRecord};
 use pumphouse::prelude::*;
 
 use super::clients::Heard;
-use super::world::World;
+use super::world::{UP_TO_DATE, World};
 
 /// At rest nothing is open but what waits for what never comes.
 pub(super) fn rest(world: &World) {
@@ -46,6 +46,7 @@ pub(super) fn all(world: &World, heard: &[Heard]) {
     pushes(world, heard, &book);
     runs(world, &entries, &book);
     timers(world, &entries, &book);
+    reach(world);
     let mut threads = Vec::new();
     for it in log.threads(None, usize::MAX).now_or_never().unwrap().unwrap() {
         threads.push(log.thread(&it.id).now_or_never().unwrap().unwrap().unwrap());
@@ -141,6 +142,23 @@ fn runs(world: &World, entries: &[Arc<Entry>], book: &Book) {
     }
     drop(ledger);
     wrong.into_iter().for_each(|it| world.wrong(it));
+}
+
+/// The log says how far each handler saw that is up to date.
+fn reach(world: &World) {
+    let (log, seen) = (world.disk.kept(), world.ledger().seen.clone());
+    for (id, seen) in seen {
+        let marks = log.marks(&id.thread).now_or_never().unwrap().unwrap();
+        let is_it = |it: &Noted| match &it.mark {
+            Mark::Started { entry, listener, as_of, .. } => {
+                *entry == id && **listener == *UP_TO_DATE && *as_of == Some(seen)
+            }
+            _ => false,
+        };
+        if !marks.iter().any(is_it) {
+            world.wrong(format!("the log doesn't say that {id} was handled as of {seen}"));
+        }
+    }
 }
 
 /// Whether an entry says how a handler failed.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use pumphouse::listeners::thread::thread;
+use pumphouse::log;
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
 
@@ -71,6 +72,9 @@ pub(super) fn job(kind: u64, fuel: u32, due: Option<u64>) -> Element {
 /// Who takes the jobs of each kind.
 pub(super) const TAKERS: [&str; 6] = ["quick", "plain", "row", "line", "apart", "left"];
 
+/// The one whose folds reach as far as its thread.
+pub(super) const UP_TO_DATE: &str = "right";
+
 /// Those of them that must not handle a message twice.
 const ONCE: [&str; 3] = ["plain", "line", "apart"];
 
@@ -88,10 +92,7 @@ macro_rules! takes {
                  out: Outbox<Said>,
                  it: $Job| {
                     world.begin($by, &message, attempt, it.due);
-                    if seen.0.0 != message.seq() {
-                        let text = format!("a fold has {} entries at {}", seen.0.0, message.id());
-                        world.wrong(text);
-                    }
+                    world.sees($by, &message, attempt, seen.0.0);
                     let fuel = it.fuel;
                     Doing { by: $by, world, message, random, clock, out, fuel }.work()
                 },
@@ -130,6 +131,8 @@ pub(super) struct Ledger {
     pub(super) runs: BTreeMap<(EntryId, &'static str), Vec<Run>>,
     /// What was sent before its handler's end, and is kept: by which message, and what.
     pub(super) sent: Vec<(EntryId, u64)>,
+    /// How far the one that is up to date saw, by message.
+    pub(super) seen: BTreeMap<EntryId, u64>,
     pub(super) story: Vec<(u64, String)>,
     pub(super) wrong: Vec<String>,
 }
@@ -172,7 +175,7 @@ impl World {
             line(new("line")),
             takes!(new("apart"), "apart", Apart).own_thread(),
             takes!(new("left"), "left", Both).shared().idempotent(),
-            takes!(new("right"), "right", Both).shared().idempotent().serial(),
+            takes!(new("right"), "right", Both).shared().idempotent().serial().up_to_date(),
         ]
     }
 
@@ -208,6 +211,35 @@ impl World {
         if twice {
             self.wrong(format!("{by} handles {id} twice"));
         }
+    }
+
+    /// Looks how far a handler's fold reaches: up to its message, or, where the listener is up to
+    /// date, as far as its thread did when it was started, and at a later attempt as far as at the
+    /// first one.
+    fn sees(&self, by: &'static str, it: &Entry, attempt: u32, seen: u64) {
+        let id = it.id();
+        if by != UP_TO_DATE {
+            if seen != it.seq() {
+                self.wrong(format!("a fold of {by} has {seen} entries at {id}"));
+            }
+            return;
+        }
+        let kept = self.disk.kept().read(&id.thread, 0, u64::MAX, usize::MAX);
+        let kept = kept.now_or_never().unwrap().unwrap();
+        // What was for later is sent again by the pump, when its time comes.
+        let is_timed = |it: &log::Entry| String::from_utf8_lossy(&it.body).contains(" due=\"");
+        let own = |it: &&Arc<log::Entry>| *it.from == *by && !is_timed(it);
+        let sent = kept.iter().rfind(own).map_or(0, |it| it.id.seq);
+        let last = kept.last().map_or(0, |it| it.id.seq);
+        let first = *self.ledger().seen.entry(id.clone()).or_insert(seen);
+        let wrong = match () {
+            () if seen < it.seq() => "doesn't reach its message",
+            () if seen > last => "reaches further than the log",
+            () if attempt == 1 && sent > seen => "doesn't have what its handling before sent",
+            () if first != seen => "reaches another entry than at the first attempt",
+            () => return,
+        };
+        self.wrong(format!("a fold of {by} with {seen} entries at {id} {wrong}: {first}, {sent}"));
     }
 
     fn end(&self, by: &'static str, it: &Entry) {

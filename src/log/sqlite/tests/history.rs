@@ -58,8 +58,10 @@ fn batch_of(step: &Step, opened: &mut Vec<String>, lasts: &dyn Fn(&str) -> u64) 
                 let seq = 1 + u64::from(*seq) % (lasts(&id) + 1).max(1);
                 let entry = entry(&format!("{id}/{seq}"));
                 let (listener, attempt) = (format!("l{}", attempt % 3).into(), u32::from(*attempt));
-                batch.marks.push(match choice % 2 {
-                    0 => Mark::Started { entry, listener, attempt },
+                let as_of = Some(u64::from(attempt)).filter(|_| choice % 8 == 0);
+                batch.marks.push(match choice % 4 {
+                    0 => Mark::Started { entry, listener, attempt, as_of },
+                    2 => Mark::Stopped { entry, listener },
                     _ => Mark::Consumed { entry, listener, attempt },
                 });
             }
