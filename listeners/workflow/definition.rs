@@ -204,8 +204,10 @@ pub enum Backoff {
 pub struct ConditionText {
     /// The text.
     pub text: String,
-    /// The condition.
+    /// The condition. If the text is wrong, a condition that always holds.
     pub condition: Condition,
+    /// What is wrong with the text.
+    pub(super) wrong: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for ConditionText {
@@ -215,8 +217,15 @@ impl<'de> Deserialize<'de> for ConditionText {
             scalar @ (Value::Bool(_) | Value::Number(_)) => scalar.to_string(),
             _ => return Err(serde::de::Error::custom("a condition is a text")),
         };
-        let condition = Condition::parse(&text).map_err(serde::de::Error::custom)?;
-        Ok(ConditionText { text, condition })
+        // A wrong condition is a mistake of the plan, so that it doesn't hide the others.
+        let (condition, wrong) = match Condition::parse(&text) {
+            Ok(condition) => (condition, None),
+            Err(wrong) => {
+                let always = Condition::parse("true").map_err(serde::de::Error::custom)?;
+                (always, Some(wrong.to_string()))
+            }
+        };
+        Ok(ConditionText { text, condition, wrong })
     }
 }
 

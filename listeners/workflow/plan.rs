@@ -228,6 +228,9 @@ impl Planner {
         } else if name.ends_with(UNDO) {
             wrong("name", &format!("names that end in {UNDO} are those of calls that undo a step"));
         }
+        if let Some(text) = step.condition.as_ref().and_then(|it| it.wrong.as_ref()) {
+            wrong("condition", text);
+        }
         let calls = !matches!(step.kind, StepKind::Decision | StepKind::Barrier);
         if calls && step.target.is_none() {
             wrong("", "the step needs the key `target`, the listener that it calls");

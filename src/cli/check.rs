@@ -60,7 +60,7 @@ impl Check {
         if let Err(unread) = check_triggers(source, all, places.as_ref()) {
             return told_of(unread, to);
         }
-        let listeners = plan.listeners().to_vec();
+        let (listeners, advice) = (plan.listeners().to_vec(), plan.warnings().to_vec());
         let is_taken = |it: &Schema| plan.capabilities().takers(&it.name).next().is_some();
         let schemas = plan.schemas().into_iter().filter(|it| it.original().is_some());
         let schemas = schemas.filter(|it| !is_taken(it));
@@ -75,6 +75,7 @@ impl Check {
             schemas,
             models,
             listeners,
+            advice,
             warnings,
         };
         if to.json {
@@ -130,6 +131,8 @@ struct Report {
     /// The names and descriptions of models.
     models: Vec<(String, String)>,
     listeners: Vec<Described>,
+    /// The plan's warnings about its listeners.
+    advice: Vec<String>,
     /// Probable mistakes in files that the manifest names.
     warnings: Vec<Mistakes>,
 }
@@ -159,6 +162,8 @@ impl Report {
         });
         let warnings = self.warnings.iter();
         let warnings = warnings.flat_map(|all| all.all().iter().map(|it| object(all.file(), it)));
+        let advice = self.advice.iter().map(|it| json!({ "message": it }));
+        let warnings = warnings.chain(advice);
         let schemas = self.schemas.iter().map(|(name, it)| json!({ "name": name, "loose": it }));
         let models = self.models.iter().map(|(name, it)| json!({ "name": name, "text": it }));
         json!({
@@ -230,6 +235,9 @@ impl Report {
             for grant in &it.grants {
                 to.line(&format!("  grant   {grant}"))?;
             }
+        }
+        for warning in &self.advice {
+            to.line(&format!("warning   {warning}"))?;
         }
         for all in &self.warnings {
             let count = all.all().len();

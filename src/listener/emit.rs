@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Charges, Entry, Grant, Need, Outcome, Park, Threads, Timers};
+use crate::listener::{Entry, Grant, Need, Outcome, Park, Threads, Timers};
 use crate::log::{Flags, State};
 use crate::name::Name;
 use crate::wire::budget;

@@ -1,17 +1,16 @@
-//! Computes the digests of entries and the chain of commits, and writes and reads the bytes of
-//! marks. `docs/log.md` specifies all of them byte by byte.
+//! Computes the digests of entries and the chain of commits. `docs/log.md` specifies both byte by
+//! byte.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use blake3::Hasher;
-use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::Identity;
-use crate::log::entry::{Draft, Entry, Mark};
+use crate::log::entry::{Draft, Entry};
 use crate::name::Name;
 
 /// The prefixes of the three kinds of hashed bytes. Since they differ, bytes of one kind can't be

@@ -1,4 +1,4 @@
-//! The bytes of marks in a commit.
+//! Writes and reads the bytes of the marks in a commit. `docs/log.md` specifies them.
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 //! show, such as names that nothing has, and files that can't be read.
 
 mod agent;
+mod calls;
 mod doors;
 mod feeds;
 mod includes;
@@ -226,8 +227,11 @@ impl Reader<'_> {
         }
         let has_any =
             ["listeners", "services", "pods", "include"].iter().any(|it| root.key(it).is_some());
-        let listeners = has_any
-            .then(|| self.listeners(&self.items(root), services, &workflows, tokens.as_ref()));
+        let listeners = has_any.then(|| {
+            let items = self.items(root);
+            let of = (&workflows, &trigger_source);
+            self.listeners(&items, services, of, tokens.as_ref())
+        });
         let (sinks, returns) = root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default();
         Manifest {
             file: self.file.to_owned(),
@@ -322,7 +326,7 @@ impl Reader<'_> {
         &self,
         items: &[(String, &Node)],
         services: Vec<(&Node, String, Listener)>,
-        workflows: &Workflows<'_>,
+        (workflows, source): (&Workflows<'_>, &TriggerSource),
         tokens: Option<&Tokens>,
     ) -> Vec<Listener> {
         let listed = items.iter().filter_map(|(path, item)| {
@@ -379,6 +383,15 @@ impl Reader<'_> {
                 self.finals(item, path, &payloads);
             }
         }
+        let made_here = made.iter().map(|(.., it)| it).chain(&values);
+        let all = self.builder.capabilities_with(made_here);
+        self.calls(items, &names, &all);
+        // A trigger may watch a payload of a part that has mistakes.
+        let is_whole = are_known && workflows.are_all(included);
+        if is_whole && self.mistakes.borrow().iter().all(|it| it.place.file > 0) {
+            self.wrong_triggers(source, &all);
+        }
+        self.complaints(&made);
         made.into_iter().map(|(.., it)| it).chain(values).collect()
     }
 
@@ -437,9 +450,18 @@ impl Reader<'_> {
             let text = format!("there is no listener `{}`", cut(name));
             let path = joined(path, &format!("peers[{number}]"));
             let mistake = Mistake::new(peer.place, text).at(&path);
-            let mistake = mistake.or_nearest(name, known.iter().copied());
-            self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+            self.wrong(self.to_add(mistake, name, known));
         }
+    }
+
+    /// Adds the way on to the mistake of a name that no listener has: the line to add if there is a
+    /// kind of listener of that name, or else the names that there are.
+    fn to_add(&self, mistake: Mistake, name: &str, known: &[&str]) -> Mistake {
+        if self.kinds().any(|it| it == name && it != AGENT) {
+            return mistake.advice(format!("add `- use: {name}` to `listeners`"));
+        }
+        let mistake = mistake.or_nearest(name, known.iter().copied());
+        mistake.advice(format!("there is {}", known.join(", ")))
     }
 
     fn listener(&self, item: &Node, path: &str, workflows: &Workflows<'_>) -> Option<Listener> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::build::complaints::{
-    Complaints, absent, catalog, identities, names, owners, unmet,
+    Complaint, Complaints, absent, catalog, identities, names, of_each,
 };
 use crate::engine::build::door::Door;
 use crate::engine::build::factory::Factory;
@@ -13,11 +13,12 @@ use crate::engine::build::plan::Plan;
 use crate::engine::common::shared::Life;
 use crate::engine::tree::route::{Registered, Routes};
 use crate::limits::Limits;
-use crate::listener::{Capabilities, Described, Listener, Spec};
+use crate::listener::{Capabilities, Described, Listener, Need, Spec};
 use crate::log::{Log, MemoryLog};
 use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
+use crate::wire::Catalog;
 
 /// An argument of `.with`: a listener, a factory, a log, a door, a function that takes a builder,
 /// or several of these.
@@ -163,17 +164,46 @@ impl Builder {
         self.specs.iter().flat_map(Spec::payloads)
     }
 
+    /// Returns complaints about the listeners in the builder and some others, whichever further ones
+    /// there are.
+    pub(crate) fn complaints_with<'a>(
+        &'a self,
+        others: impl Iterator<Item = &'a Listener>,
+    ) -> Vec<Complaint> {
+        let specs: Vec<&Spec> = self.specs.iter().chain(others.map(|it| &it.spec)).collect();
+        let mut complaints = catalog(&specs, &self.declared).1;
+        complaints.extend(of_each(&specs));
+        complaints
+    }
+
+    /// Returns the capabilities of the listeners in the builder and of some others. They may lack
+    /// listeners that come later.
+    pub(crate) fn capabilities_with<'a>(
+        &'a self,
+        others: impl Iterator<Item = &'a Listener>,
+    ) -> Capabilities {
+        let specs: Vec<&Spec> = self.specs.iter().chain(others.map(|it| &it.spec)).collect();
+        let mut catalog = Catalog::default();
+        for need in specs.iter().flat_map(|it| &it.needs) {
+            if let Need::Accept(it) | Need::Emit(it) = need {
+                catalog.add(it.clone());
+            }
+        }
+        Capabilities::new(specs.into_iter().map(Described::of).collect(), catalog)
+    }
+
     /// Checks all that was given to the builder, and makes a plan. Nothing runs yet.
     ///
     /// # Errors
     /// All complaints at once.
     pub fn build(self) -> Result<Plan, Complaints> {
-        let (catalog, mut complaints) = catalog(&self.specs, &self.declared);
-        complaints.extend(names(&self.specs));
-        complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
-        complaints.extend(self.specs.iter().flat_map(unmet));
-        complaints.extend(owners(&self.specs));
-        complaints.extend(absent(&self.specs));
+        let specs: Vec<&Spec> = self.specs.iter().collect();
+        let kinds: Vec<&str> = self.factories.iter().map(Factory::name).collect();
+        let (catalog, mut complaints) = catalog(&specs, &self.declared);
+        complaints.extend(names(&specs));
+        complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &specs)));
+        complaints.extend(of_each(&specs));
+        complaints.extend(absent(&specs, &kinds));
         complaints.extend(self.models_twice.iter().map(|name| {
             (None, format!("more than one model is called {name}; give each a name of its own"))
         }));

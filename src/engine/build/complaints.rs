@@ -25,7 +25,7 @@ use crate::{schema, xml};
 
 /// Returns the schemas of all payloads that listeners take or emit, that are declared, or that the
 /// pump itself uses. Also returns complaints about different schemas of the same name.
-pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
+pub(super) fn catalog(specs: &[&Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     for schema in own_schemas() {
         catalog.add(Cow::Borrowed(schema));
@@ -112,9 +112,16 @@ fn difference(there: &Schema, here: &Schema) -> Option<String> {
     said("there", there, here).or_else(|| said("here", here, there))
 }
 
+/// Returns complaints about listeners, whichever others there are.
+pub(super) fn of_each(specs: &[&Spec]) -> Vec<Complaint> {
+    let mut complaints: Vec<Complaint> = specs.iter().flat_map(|it| unmet(it)).collect();
+    complaints.extend(owners(specs));
+    complaints
+}
+
 /// Returns complaints about names of listeners: an empty name, a name that is taken, or a name with
 /// characters that aren't allowed.
-pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
+pub(super) fn names(specs: &[&Spec]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for spec in specs {
@@ -138,7 +145,7 @@ pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
 
 /// Returns complaints about identities of a door that have the name of a listener. Such an identity
 /// and listener couldn't be told apart as senders.
-pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
+pub(super) fn identities(door: &dyn Door, specs: &[&Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
     let text = "a listener and an identity have this name; give one of them another";
@@ -147,7 +154,7 @@ pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
 
 /// Returns complaints about one listener: unmet needs of its handlers, and settings that are wrong
 /// or don't fit together.
-pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
+fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
     if spec.text.as_ref().is_some_and(String::is_empty) {
@@ -239,10 +246,10 @@ fn uneven(spec: &Spec) -> Vec<String> {
 
 /// Returns complaints about payloads with several owners that aren't all `.shared()`, and about
 /// listeners with several handlers for the same messages.
-pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
+fn owners(specs: &[&Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
-    for spec in specs {
+    for spec in specs.iter().copied() {
         let mut keys: BTreeMap<&HandlerKey, usize> = BTreeMap::new();
         for (key, _) in &spec.handlers {
             *keys.entry(key).or_default() += 1;
@@ -274,19 +281,27 @@ pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Returns complaints about missing listeners that other listeners need or name as peers.
-pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
+/// Returns complaints about missing listeners that other listeners need or name as peers. `kinds`
+/// are the kinds of listeners that a manifest may name.
+pub(super) fn absent(specs: &[&Spec], kinds: &[&str]) -> Vec<Complaint> {
+    let to_add = |name: &str| match kinds.contains(&name) {
+        true => format!("add `- use: {name}`"),
+        false => "add that too".to_owned(),
+    };
     let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
     let lacks = specs.iter().flat_map(|spec| {
         let names = spec.relies_on.iter().filter(|it| !is_there(it));
-        names.map(|it| about(&spec.name, &format!("it can't do without `{it}`: add that too")))
+        names.map(|it| about(&spec.name, &format!("it can't do without `{it}`: {}", to_add(it))))
     });
     let unknown = specs.iter().flat_map(|spec| {
         let names = spec.peers.iter().flat_map(|it| it.iter()).filter(|it| !is_there(it));
         names.map(|missing| {
             let there = specs.iter().map(|it| it.name.as_str()).filter(|it| *it != spec.name);
             let way = schema::nearest(missing, there);
-            let way = way.map_or("add it too".to_owned(), |way| format!("did you mean `{way}`?"));
+            let way = match way.filter(|_| !kinds.contains(&&**missing)) {
+                Some(way) => format!("did you mean `{way}`?"),
+                None => to_add(missing),
+            };
             about(
                 &spec.name,
                 &format!("no listener is called `{missing}`, one of its peers: {way}"),
@@ -297,7 +312,7 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
 }
 
 /// A complaint: the listener that it is about, if there is one, and its text.
-pub(super) type Complaint = (Option<String>, String);
+pub(crate) type Complaint = (Option<String>, String);
 
 fn about(listener: &str, text: &str) -> Complaint {
     (Some(listener.to_owned()), format!("{listener}: {text}"))

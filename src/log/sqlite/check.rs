@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use crate::id::EntryId;
-use crate::log::chain::{self, CommitRow, Head};
+use crate::log::chain::{CommitRow, Head};
 use crate::log::mark_bytes;
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, FAILED_ONCE, Reader};
 use crate::log::sqlite::row::Raw;

@@ -262,8 +262,7 @@ impl Reader<'_> {
             let text = format!("there is no listener `{}`", cut(name));
             let path = joined(path, &format!("context_feeds[{number}].source.name"));
             let mistake = Mistake::new(at.place, text).at(&path);
-            let mistake = mistake.or_nearest(name, known.iter().copied());
-            self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+            self.wrong(self.to_add(mistake, name, known));
         }
         self.source_payloads(item, path, made);
         self.sources_of_feeds(item.key("feeds"), &joined(path, "feeds"), names, known);

@@ -27,6 +27,11 @@ impl<'a> Workflows<'a> {
         self.0.iter().find(|(_, it)| it.name() == name)
     }
 
+    /// Whether none of the included workflows has mistakes.
+    pub(super) fn are_all(&self, included: &[Node]) -> bool {
+        self.0.len() == included.len()
+    }
+
     /// Whether an agent names a workflow with a trigger on the metadata of agents.
     pub(super) fn watch(&self, item: &Node) -> bool {
         let named = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
@@ -167,8 +172,7 @@ impl Reader<'_> {
                 }
                 let text = format!("there is no listener `{}`", cut(said));
                 let mistake = Mistake::new(at.place, text).at(&path);
-                let mistake = mistake.or_nearest(said, known.iter().copied());
-                self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+                self.wrong(self.to_add(mistake, said, known));
             }
         }
     }
@@ -244,41 +248,112 @@ pub(crate) fn workflow(file: &Path, bytes: &[u8]) -> Result<Workflow, Mistakes> 
 
 /// Reads a workflow. Paths in it start at the folder of `file`.
 fn read(file: &Path, node: &Node) -> Result<Workflow, Vec<Mistake>> {
-    let (read, mistakes) = whole::<Definition>(file, node);
-    let read = match read {
-        Ok(read) if mistakes.is_empty() => read,
+    let (mended, mut mistakes) = without_mistakes(file, node);
+    let name = mended.key("name").and_then(Node::text).unwrap_or_default();
+    if mended.key("name").is_some() && !xml::is_name(name) {
+        let at = node.key("name").unwrap_or(node);
+        let text =
+            format!("a workflow's payload has its name, and no element can be <{}>", cut(name));
+        let mistake = Mistake::new(at.place, text).at("name");
+        mistakes.push(mistake.advice("begin it with a letter, as in `name: finalization`"));
+    }
+    if name == trigger::NAME {
+        let at = node.key("name").unwrap_or(node);
+        let text = format!("`{name}` is a word of the pump's own");
+        let mistake = Mistake::new(at.place, text).at("name");
+        mistakes.push(mistake.advice("give it another `name:`"));
+    }
+    let (json, _) = whole::<serde_json::Value>(file, &mended);
+    let json = match json {
+        Ok(json) => json,
         Err(error) if mistakes.is_empty() => {
             return Err(vec![Mistake::new(node.place, error.to_string())]);
         }
-        _ => return Err(mistakes),
+        Err(_) => return Err(mistakes),
     };
-    if !xml::is_name(&read.name) {
-        let at = node.key("name").unwrap_or(node);
-        let text = format!(
-            "a workflow's payload has its name, and no element can be <{}>",
-            cut(&read.name)
-        );
-        let mistake = Mistake::new(at.place, text).at("name");
-        return Err(vec![mistake.advice("begin it with a letter, as in `name: finalization`")]);
+    match Workflow::from_json(json) {
+        Ok(workflow) if mistakes.is_empty() => Ok(workflow),
+        Ok(_) => Err(mistakes),
+        Err(all) => {
+            let is_new = |it: &&WrongDefinition| {
+                // What is left out because of its own mistake is no further one.
+                let is_part = |of: &Mistake| it.path.is_empty() || of.path.starts_with(&*it.path);
+                !mistakes.iter().any(is_part)
+            };
+            let placed = all.all().iter().filter(is_new);
+            let more: Vec<Mistake> = placed
+                .map(|it| Mistake::new(along(node, &it.path).place, &*it.message).at(&it.path))
+                .collect();
+            Err(mistakes.into_iter().chain(more).collect())
+        }
     }
-    if read.name == trigger::NAME {
-        let at = node.key("name").unwrap_or(node);
-        let text = format!("`{}` is a word of the pump's own", read.name);
-        let mistake = Mistake::new(at.place, text).at("name");
-        return Err(vec![mistake.advice("give it another `name:`")]);
+}
+
+/// How many values with mistakes are left out, so that the rest of a file can be read.
+const LEFT_OUT_MAX: usize = 32;
+
+/// Returns the file without the values and keys that have mistakes, and these mistakes. So one
+/// mistake doesn't hide the others.
+fn without_mistakes(file: &Path, node: &Node) -> (Node, Vec<Mistake>) {
+    let (mut mended, mut mistakes) = (node.clone(), Vec::new());
+    for _ in 0..LEFT_OUT_MAX {
+        let (read, found) = whole::<Definition>(file, &mended);
+        let last = found.last();
+        let follows = last.filter(|it| follows(it, &read, mistakes.iter().chain(&found)));
+        let new = |it: &&Mistake| !mistakes.contains(it) && Some(*it) != follows;
+        let new: Vec<Mistake> = found.iter().filter(new).cloned().collect();
+        // A missing key can't be left out.
+        let ends = new.is_empty() || read.is_ok() || matches!(read, Err(Wrong::Missing(_)));
+        found.iter().for_each(|it| leave_out(&mut mended, &it.path));
+        mistakes.extend(new);
+        if ends {
+            break;
+        }
     }
-    let (json, _) = whole::<serde_json::Value>(file, node);
-    let json = json.map_err(|it| vec![Mistake::new(node.place, it.to_string())])?;
-    Workflow::from_json(json).map_err(|all| {
-        let placed = all.all().iter();
-        placed
-            .map(|it| Mistake::new(along(node, &it.path).place, &*it.message).at(&it.path))
-            .collect()
-    })
+    (mended, mistakes)
+}
+
+/// Returns whether a mistake is that of a missing key which was left out because of its own mistake,
+/// or is written wrong.
+fn follows<'a, T>(
+    it: &Mistake,
+    read: &Result<T, Wrong>,
+    mut mistakes: impl Iterator<Item = &'a Mistake>,
+) -> bool {
+    let Err(Wrong::Missing(key)) = read else { return false };
+    let missing = joined(&it.path, key);
+    mistakes.any(|of| *of.path == *missing || of.nearest.as_deref() == Some(key))
+}
+
+/// Removes the value at a path. An item of a list isn't removed, since others would take its place.
+fn leave_out(node: &mut Node, path: &str) {
+    let (above, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut found = node;
+    for part in above.split(['.', '[']).filter(|it| !it.is_empty()) {
+        let below = match (&mut found.value, part.strip_suffix(']')) {
+            (Value::List(items), Some(number)) => {
+                number.parse().ok().and_then(|it: usize| items.get_mut(it))
+            }
+            (Value::Map(entries), _) => {
+                entries.iter_mut().find(|it| it.key == part).map(|it| &mut it.value)
+            }
+            _ => None,
+        };
+        match below {
+            Some(it) => found = it,
+            None => return,
+        }
+    }
+    if let Value::Map(entries) = &mut found.value {
+        entries.retain(|it| it.key != key);
+    }
 }
 
 /// Reads the content of a file into a type. Also returns the mistakes, with their places.
-fn whole<T: DeserializeOwned>(file: &Path, node: &Node) -> (Result<T, Wrong>, Vec<Mistake>) {
+pub(super) fn whole<T: DeserializeOwned>(
+    file: &Path,
+    node: &Node,
+) -> (Result<T, Wrong>, Vec<Mistake>) {
     let findings = Findings::of(file);
     let read = T::deserialize(At { node, path: String::new(), findings: &findings });
     (read, findings.all())
@@ -298,7 +373,7 @@ fn targets<'a>(steps: Option<&'a Node>, path: &str, found: &mut Vec<(&'a Node, S
 }
 
 /// The value at a path such as `steps[2].condition`, or the nearest one around it.
-fn along<'a>(node: &'a Node, path: &str) -> &'a Node {
+pub(super) fn along<'a>(node: &'a Node, path: &str) -> &'a Node {
     let mut found = node;
     for part in path.split(['.', '[']).filter(|it| !it.is_empty()) {
         let below = match (&found.value, part.strip_suffix(']')) {

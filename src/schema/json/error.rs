@@ -44,6 +44,8 @@ pub struct Error {
     pub expected: Box<str>,
     /// The right name or word that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
+    /// The name of the property that isn't declared.
+    pub property: Option<Box<str>>,
     /// An example of what would be right there.
     pub example: Option<Box<str>>,
 }
@@ -97,7 +99,8 @@ impl std::error::Error for Error {}
 impl Error {
     pub(super) fn new(rule: Rule, path: &[Step<'_>], message: String) -> Error {
         let path = written(path);
-        Error { rule, path, message, expected: Box::default(), nearest: None, example: None }
+        let (expected, nearest, property, example) = Default::default();
+        Error { rule, path, message, expected, nearest, property, example }
     }
 
     /// Returns how to correct the mistake, in one sentence.
@@ -160,9 +163,8 @@ pub(super) fn unknown(path: &[Step<'_>], name: &str, properties: &[&Property<'_>
         [] => format!("has no property {}; it is empty", quoted(name)),
         _ => format!("has no property {}; it has {list}", quoted(name)),
     };
-    Error::new(Rule::Property, path, message)
-        .expecting(list)
-        .or_nearest(name, properties.iter().map(|it| &*it.name))
+    let error = Error { property: Some(name.into()), ..Error::new(Rule::Property, path, message) };
+    error.expecting(list).or_nearest(name, properties.iter().map(|it| &*it.name))
 }
 
 pub(super) fn missing(path: &[Step<'_>], property: &Property<'_>) -> Error {

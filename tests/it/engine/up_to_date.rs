@@ -281,9 +281,9 @@ fn warned(listener: Listener) -> Vec<String> {
 
 #[test]
 fn a_serial_listener_that_misses_its_own_answers_is_warned_of() {
-    let warning = "wallet: its fold Balance takes in {urn:wallet}taken, which it answers itself, but \
-                   ends at the message at hand: messages that come at once don't see each other's \
-                   answers; add .up_to_date(), or .as_of_message() if that is meant";
+    let warning = "wallet: its fold Balance takes in {urn:wallet}taken, which it answers itself, \
+                   but ends at the message at hand: messages that come at once don't see each \
+                   other's answers; add .up_to_date(), or .as_of_message() if that is meant";
     assert_eq!(warned(wallet().on(at_once).serial()), [warning]);
     let seen = Listener::new("seen").fold::<Seen>();
     let seen = seen.on(async |_: Fold<Seen>, _: Question| Answer { n: 1 });
@@ -295,10 +295,7 @@ fn a_serial_listener_that_misses_its_own_answers_is_warned_of() {
         wallet().on(at_once),
         wallet().on(all_of).serial(),
         // A fold that counts every entry takes in no answer in particular.
-        Listener::new("seen")
-            .on(async |_: Fold<Seen>, _: Question| Answer { n: 1 })
-            .fold::<Seen>()
-            .serial(),
+        seen.serial(),
     ] {
         assert_eq!(warned(sound), [""; 0]);
     }

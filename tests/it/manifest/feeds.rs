@@ -15,7 +15,7 @@ const SOUND: &str = "\
 models:
   local: {use: openai, url: \"http://127.0.0.1:9/v1\", model: small}
 listeners:
-  - use: calculate
+  - use: system_monitor
     name: system_monitor_tool
   - use: echo
     name: filesystem
@@ -44,7 +44,7 @@ listeners:
         source:
           type: \"tool\"
           name: \"filesystem.echo\"
-          params: { path: \"${JOURNAL_ROOT:-journal}\", format: \"tree\" }
+          params: { text: \"${JOURNAL_ROOT:-journal}\" }
       - id: \"debug_info\"
         type: \"on_demand\"
         source:
@@ -256,8 +256,9 @@ fn a_listener_whose_name_begins_with_that_of_another_may_be_the_source_of_a_feed
     let manifest = "models:\n  m: {use: openai, url: \"http://127.0.0.1:9/v1\", model: small}\n\
         listeners:\n  - {use: calculate, name: sums}\n  - {use: echo, name: sums.second}\n  \
         - use: agent\n    name: ada\n    model: m\n    context_feeds:\n      \
-        - {id: one, source: {type: tool, name: sums.second}}\n      \
-        - {id: two, source: {type: tool, name: sums.second.echo}}\n      \
-        - {id: three, source: {type: tool, name: sums.calculate}}\n";
+        - {id: one, source: {type: tool, name: sums.second, params: {text: a}}}\n      \
+        - {id: two, source: {type: tool, name: sums.second.echo, params: {text: a}}}\n      \
+        - {id: three, source: {type: tool, name: sums.calculate,\n         \
+        params: {expression: \"1\"}}}\n";
     read_in("organism.yaml", manifest).unwrap();
 }

@@ -1,6 +1,7 @@
 //! Manifests: what they declare, mistakes in them, and texts that must not harm their reader.
 
 mod agents;
+mod calls;
 mod feeds;
 mod hostile;
 mod mistakes;

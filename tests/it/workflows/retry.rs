@@ -99,7 +99,8 @@ fn a_run_whose_workflow_was_missing_when_a_result_came_can_begin_anew() {
          [sh, -c, '{script}'], takes: {{type: object}}}}}}\n  - {{use: calculate}}\n"
     );
     scene.write("organism.yaml", slow);
-    let other = "kind: Workflow\nname: other\nsteps: [{name: a, target: calculate}]\n";
+    let step = "{name: a, target: calculate, parameters: {expression: 1 + 2}}";
+    let other = format!("kind: Workflow\nname: other\nsteps: [{step}]\n");
     scene.write("other.yml", other);
     let sum = "{name: sum, target: calculate, parameters: {expression: 1 + 2}}";
     let workflow = format!(

@@ -84,7 +84,9 @@ fn a_run_under_way_goes_on_by_the_file_with_which_it_began() {
 
 #[test]
 fn a_run_under_way_calls_nobody_whom_the_changed_file_no_longer_names() {
-    let (scene, run) = changed("target: calculate", "target: echo", "failed");
+    let (right, other) = ("target: calculate, parameters: {expression: 1 + 2}", "target: echo,");
+    let other = format!("{other} parameters: {{text: 1 + 2}}");
+    let (scene, run) = changed(right, &other, "failed");
     let thread = run["thread"].as_str().unwrap();
     scene.run(&["show", thread]).code(0).says(&["P0011", "you have no peer calculate"]);
 }
