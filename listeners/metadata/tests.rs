@@ -187,6 +187,7 @@ fn comments_in_json_change_nothing() {
         "{\"title\": \"a // b\"} // it's \"so",
         "// The title.\n{\"title\": /* it isn't \" */ \"a // b\"}",
         "{\n// {\n\"title\"/**/:/* ** / */\"a // b\"\n}",
+        "{\"title\": \"a // b\" // a < b, it's a <b> of \"c\n} /* <i>\"</i> */",
     ] {
         let reply = format!("<metadata>{body}</metadata>");
         assert_eq!(title(&reply), "{\"title\":\"a // b\"}", "{body}");
@@ -199,7 +200,7 @@ fn comments_in_json_change_nothing() {
             broken.push(it.name.to_owned());
         }
     });
-    assert_eq!(broken, ["metadata", "action"]);
+    assert_eq!(broken, ["metadata"]);
 }
 
 #[test]

@@ -37,6 +37,17 @@ pub(super) struct Body {
     /// The position of the last `<`.
     pub(super) tag: usize,
     fresh_tag: bool,
+    /// The comment that the last `<` stands in, if it stands in one.
+    comment: Option<Comment>,
+}
+
+/// A comment in JSON.
+#[derive(Clone, Copy, Debug)]
+enum Comment {
+    /// It ends with the line.
+    Line,
+    /// It ends with `*/`.
+    Block,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +86,16 @@ enum BodyPosition {
     Data(u8),
 }
 
+impl BodyPosition {
+    /// The position within a comment.
+    fn within(comment: Comment) -> BodyPosition {
+        match comment {
+            Comment::Line => BodyPosition::LineComment,
+            Comment::Block => BodyPosition::BlockComment { star: false },
+        }
+    }
+}
+
 /// The result of reading one byte of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyStep {
@@ -105,7 +126,7 @@ pub(super) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// Whether JSON in this element may have comments: `//` up to the end of the line, and `/* */`.
     fn has_comments(&self) -> bool {
-        self.markup.at(self.own).kind == Kind::Metadata
+        self.markup.at(self.own).kind.is_call()
     }
 }
 
@@ -125,6 +146,7 @@ impl Body {
             string: 0,
             tag: tag_bytes,
             fresh_tag: false,
+            comment: None,
         }
     }
 
@@ -230,7 +252,12 @@ impl Body {
             (BodyPosition::Slash, b'*') => BodyPosition::BlockComment { star: false },
             (BodyPosition::LineComment, b'\n') | (BodyPosition::Slash, _) | (_, b'<') => {
                 // A tag in a comment is recognised, too, so that an unclosed comment doesn't hide
-                // the element's end.
+                // the element's end. After any other `<`, the comment goes on.
+                self.comment = match self.at {
+                    BodyPosition::LineComment if byte == b'<' => Some(Comment::Line),
+                    BodyPosition::BlockComment { .. } => Some(Comment::Block),
+                    _ => None,
+                };
                 self.at = BodyPosition::Content;
                 return self.content(byte, around);
             }
@@ -261,8 +288,8 @@ impl Body {
         match step {
             Step::More => BodyStep::More,
             Step::Whole { .. } => BodyStep::Whole,
-            Step::Comment => self.mix(BodyPosition::Comment(0)),
-            Step::Section => {
+            Step::Comment if self.comment.is_none() => self.mix(BodyPosition::Comment(0)),
+            Step::Section if self.comment.is_none() => {
                 if self.form == Form::Unknown {
                     self.form = Form::Json;
                 }
@@ -273,7 +300,7 @@ impl Body {
                 self.tag_step(tag, byte, around)
             }
             Step::Name(place) if self.is_next(place, tag.closes, around) => BodyStep::Next,
-            Step::Name(_) | Step::Not | Step::Torn => {
+            Step::Name(_) | Step::Not | Step::Torn | Step::Comment | Step::Section => {
                 self.no_next(tag, step == Step::Name(around.own), byte, around)
             }
         }
@@ -289,13 +316,17 @@ impl Body {
 
     /// Continues after a close tag that is text.
     pub(super) fn pass_close(&mut self) -> BodyStep {
-        self.at = BodyPosition::Content;
+        self.at = self.comment.take().map_or(BodyPosition::Content, BodyPosition::within);
         BodyStep::More
     }
 
     /// Handles a tag that doesn't begin the next element. `byte` is the first byte after the part
     /// of the tag that was read.
     fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Surroundings<'_>) -> BodyStep {
+        if let Some(comment) = self.comment.take() {
+            self.at = BodyPosition::within(comment);
+            return self.comment_step(byte, around);
+        }
         self.at = BodyPosition::Content;
         match self.form {
             Form::Unknown => self.first_child(tag, own, byte, around),

@@ -265,7 +265,7 @@ impl Parser {
     /// The JSON in an element's body, with comments and the delimiters of CDATA sections replaced
     /// by spaces.
     fn blanked<'a>(&self, capture: &Capture, body: &'a str) -> Cow<'a, str> {
-        let has_own = capture.kind == Kind::Metadata && self.config.reading != Rules::First;
+        let has_own = capture.kind.is_call();
         match capture.body.mixed {
             true => Cow::Owned(blank(body, has_own)),
             false => Cow::Borrowed(body),

@@ -224,3 +224,44 @@ fn test_buffer_overflow_protection() {
         assert_eq!(tell::sources(&config, &text), text);
     }
 }
+
+#[test]
+fn comments_in_the_json_of_a_call_change_nothing() {
+    let bodies = |text: &str| {
+        let (mut parser, mut found) = (Parser::new(tell::config()), Vec::new());
+        // Also where it comes in single bytes.
+        for letter in text.chars() {
+            parser.feed(letter.encode_utf8(&mut [0; 4]), &mut |event| match event.what {
+                What::Closed(it) => {
+                    let body: serde_json::Value = serde_json::from_str(it.body.as_str()).unwrap();
+                    found.push(body.to_string());
+                }
+                What::Broken(it) => found.push(format!("broken: {}", it.reason)),
+                _ => {}
+            });
+        }
+        found
+    };
+    let expected = r#"{"name":"a","parameters":{"url":"http://a.org/*b*/ // c"}}"#;
+    for body in [
+        "{\n  \"name\": \"a\",   // Required: Name of tool/agent/relic\n  \
+         \"parameters\": {\"url\": \"http://a.org/*b*/ // c\"} // it's \"one\n}",
+        "// First.\n/* Second. */{\"name\": \"a\", \"parameters\": /**/{\"url\": \
+         \"http://a.org/*b*/ // c\"}}// Last.",
+        "{\"name\": \"a\", // if a < b, see <b> and \"<i>\n\"parameters\": {\"url\": \
+         \"http://a.org/*b*/ // c\"} /* <u>\"</u> and <!-- */}",
+    ] {
+        for tag in ["action id=\"x\"", "tool_use id=\"x\" name=\"a\""] {
+            let name = tag.split(' ').next().unwrap();
+            let text =
+                format!("<{tag}>{body}</{name}>\n<action id=\"y\">{{\"name\": \"b\"}}</action>");
+            assert_eq!(bodies(&text), [expected, "{\"name\":\"b\"}"], "{text}");
+        }
+    }
+    // What is no comment, and one without an end, are no JSON as before.
+    for body in ["{\"name\": \"a\" / 2}", "{\"name\": \"a\" /* x}", "{\"name\": // \"a\"}"] {
+        let text = format!("<action id=\"x\">{body}</action>");
+        let found = bodies(&text);
+        assert!(found.len() == 1 && found[0].starts_with("broken"), "{text}: {found:?}");
+    }
+}
