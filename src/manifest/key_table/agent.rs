@@ -218,8 +218,10 @@ fn streaming() -> Map {
     let text = "Bytes of one text; 10 MiB unless said.";
     let formats =
         "How calls are spelled: xml has tag_open, tag_close and attributes, json a schema.";
+    let file = "The file with the document of this name, which may begin with schema_version.";
     let count = |min| Kind::Count { min, max: usize::MAX >> 1 };
     let keys = vec![
+        key("file", Kind::Path, file, "file: streaming.yaml"),
         key("tool_batch_size", count(1), size, "tool_batch_size: 5"),
         key("tool_batch_delay", Kind::Number, delay, "tool_batch_delay: 0.1"),
         key("tool_parse_buffer_max", count(1_024), call, "tool_parse_buffer_max: 1048576"),

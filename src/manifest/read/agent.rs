@@ -21,6 +21,7 @@ use crate::listeners::agent::words::{Dispatch, is_for_others};
 use crate::manifest::amount;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
+use crate::manifest::provider::bytes_of;
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
@@ -117,6 +118,9 @@ impl Reader<'_> {
     fn streaming(&self, item: &Node, path: &str) -> Option<Option<Streaming>> {
         let Some(node) = item.key("streaming_config") else { return Some(None) };
         let path = joined(path, "streaming_config");
+        if let Some(at) = node.key("file") {
+            return self.streaming_file(node, at, &path).map(Some);
+        }
         let findings = Findings::of(self.file);
         let read = Streaming::deserialize(At { node, path: path.clone(), findings: &findings });
         let mistakes = findings.all();
@@ -128,6 +132,26 @@ impl Reader<'_> {
         let sound = sound.and_then(|it| it.sound().map_err(|it| it.to_string()));
         let wrong = |text: String| self.wrong(Mistake::new(node.place, text).at(&path));
         sound.map_err(wrong).ok().map(Some)
+    }
+
+    /// The document `streaming_config` in a file of its own, as *Streaming Inline Tool Execution*
+    /// has it. Adds a mistake and returns None if it can't be used.
+    fn streaming_file(&self, node: &Node, at: &Node, path: &str) -> Option<Streaming> {
+        if let Some(other) = node.keys().into_iter().find(|it| *it != "file") {
+            let text = format!("beside `file` there is no other key, such as `{}`", cut(other));
+            let other = node.key(other).unwrap_or(node);
+            self.wrong(Mistake::new(other.place, text).at(path));
+            return None;
+        }
+        let file = beside(self.file, at.text()?);
+        let read = bytes_of(&file).map_err(|it| it.to_string());
+        let text = read.and_then(|it| String::from_utf8(it).map_err(|it| it.to_string()));
+        let read = text.and_then(|it| Streaming::from_yaml(&it).map_err(|it| it.to_string()));
+        let wrong = |text: String| {
+            let text = format!("{}: {text}", file.display());
+            self.wrong(Mistake::new(at.place, text).at(&joined(path, "file")));
+        };
+        read.map_err(wrong).ok()
     }
 
     fn settings(&self, item: &Node, path: &str) -> Option<Settings> {

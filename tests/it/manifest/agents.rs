@@ -333,6 +333,46 @@ listeners:
 }
 
 #[test]
+fn a_streaming_config_may_stand_in_a_file_as_the_document_has_it() {
+    let scene = folder();
+    let manifest = "\
+models: {fixed: {use: scripted, file: replies.txt}}
+listeners:
+  - use: calculate
+  - use: agent
+    name: oracle
+    model: fixed
+    peers: [calculate]
+    dialect: tool_use
+    streaming_config: {file: config/streaming.yaml}
+";
+    let document = STREAMING.replace("\n    ", "\n");
+    scene.write("config/streaming.yaml", format!("schema_version: \"1.0.0\"\n{document}"));
+    scene.write("organism.yaml", manifest);
+    let call = r#"<call id="a" name="calculate">{"expression": "6*7"}</call>"#;
+    scene.write(
+        "replies.txt",
+        format!("%% reply\n{call}\n%% reply\n<response>It is $a.</response>"),
+    );
+    let server = scene.serve(&[]);
+    scene.pipe(&["send", "--connect", &server.address], QUESTION).code(0).says(&["It is 42."]);
+    drop(server);
+    let wrong = |said: &[&str]| {
+        let ran = scene.run(&["check"]).code(1);
+        ran.says(said);
+    };
+    scene.write("config/streaming.yaml", format!("schema_version: \"2.0.0\"\n{document}"));
+    wrong(&["organism.yaml:9:30: config/streaming.yaml: schema_version is 2.0.0"]);
+    scene.write("config/streaming.yaml", "streaming_config: {tool_batch_sise: 5}\n");
+    wrong(&["organism.yaml:9:30: ", "tool_batch_sise"]);
+    let other = manifest.replace("streaming.yaml}", "none.yaml}");
+    scene.write("organism.yaml", &other);
+    wrong(&["config/none.yaml: No such file"]);
+    scene.write("organism.yaml", other.replace("none.yaml}", "none.yaml, tool_batch_size: 2}"));
+    wrong(&["beside `file` there is no other key, such as `tool_batch_size`"]);
+}
+
+#[test]
 fn the_verbs_know_an_agent() {
     let scene = folder();
     scene.run(&["check"]).code(0).says(&[
