@@ -8,6 +8,7 @@ mod text;
 mod time;
 mod path_tree;
 mod secret_file;
+mod given_context;
 pub mod web;
 
 pub mod agent_context;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::super::condition::Condition;
 pub use super::mistake::WrongDefinition;
 pub use super::seconds::Seconds;
+pub use super::statuses::Statuses;
 pub use super::trigger_definition::{Fire, Missed, Overlap, Times, TriggerDefinition, TriggerKind};
 
 /// The definition of a workflow.
@@ -44,6 +45,9 @@ pub struct Definition {
     /// The `on_failure` of steps that don't set one.
     #[serde(default)]
     pub on_failure: OnFailure,
+    /// The `failed_statuses` of steps that don't set them.
+    #[serde(default)]
+    pub failed_statuses: Option<Statuses>,
     /// The variables of the pump's environment that `${agent.environment}` has.
     #[serde(default)]
     pub environment: Vec<String>,
@@ -74,6 +78,12 @@ pub struct Step {
     /// The parameters of the call. They may have references.
     #[serde(default)]
     pub parameters: Map<String, Value>,
+    /// Makes the step end the run as failed, for this reason. The step calls nobody.
+    #[serde(default)]
+    pub fail: Option<Reason>,
+    /// The statuses with which an answer counts as a failure of the step.
+    #[serde(default)]
+    pub failed_statuses: Option<Statuses>,
     /// The condition under which the step runs. Without a condition, the step always runs.
     #[serde(default)]
     pub condition: Option<ConditionText>,
@@ -102,6 +112,36 @@ pub struct Step {
     /// For a decision: the steps that run if its condition doesn't hold.
     #[serde(default, rename = "else")]
     pub otherwise: Vec<Step>,
+}
+
+/// The reason for which a step ends its run as failed. It may have references.
+#[derive(Clone, Debug)]
+pub struct Reason(Map<String, Value>);
+
+impl Reason {
+    const KEY: &str = "fail";
+
+    /// The text, under the step's key.
+    pub(super) fn fields(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &Value {
+        &self.0[Reason::KEY]
+    }
+}
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Reason, D::Error> {
+        let text = Value::deserialize(from)?;
+        if text.as_str().is_none_or(|it| it.trim().is_empty()) {
+            let wrong = "a reason is a text, as in `fail: the card was refused`";
+            return Err(serde::de::Error::custom(wrong));
+        }
+        Ok(Reason(Map::from_iter([(Reason::KEY.to_owned(), text)])))
+    }
 }
 
 /// What a step does.

@@ -37,6 +37,7 @@
 pub mod words;
 mod mistake;
 mod seconds;
+mod statuses;
 mod trigger_definition;
 pub mod definition;
 mod plan;
@@ -461,7 +462,7 @@ impl Handling {
             let path: Vec<&str> = path.iter().map(|it| &**it).collect();
             values.find(reference.name(), &path)
         };
-        for next in open.facts.next(&open.plan, &of_condition) {
+        for next in values.facts().next(&open.plan, &of_condition) {
             match next {
                 Next::Decide { step, verdict } => {
                     let step = &open.plan.steps[step].step;

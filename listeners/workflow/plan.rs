@@ -122,6 +122,7 @@ impl Plan {
     pub(super) fn texts(&self) -> Vec<(String, &Map<String, Value>)> {
         let mut all = vec![("outputs".to_owned(), &self.definition.outputs)];
         for Planned { step, path, .. } in &self.steps {
+            all.extend(step.fail.iter().map(|it| (path.clone(), it.fields())));
             all.push((format!("{path}.parameters"), &step.parameters));
             if let Some(undo) = &step.compensate {
                 all.push((format!("{path}.compensate.parameters"), &undo.parameters));
@@ -232,11 +233,19 @@ impl Planner {
             wrong("condition", text);
         }
         let calls = !matches!(step.kind, StepKind::Decision | StepKind::Barrier);
+        let nobody = match step.fail {
+            Some(_) => "a step with `fail` ends the run, and calls nobody",
+            None => "a decision and a barrier can't fail, and call nobody",
+        };
+        if step.fail.is_some() && step.kind != StepKind::Tool {
+            wrong("fail", "a step with `fail` has no `type`");
+        }
+        let calls = calls && step.fail.is_none();
         if calls && step.target.is_none() {
-            wrong("", "the step needs the key `target`, the listener that it calls");
+            wrong("", "the step needs the key `target`, the listener that it calls, or `fail`");
         }
         if !calls && step.target.is_some() {
-            wrong("target", "a decision and a barrier call nobody");
+            wrong("target", nobody);
         }
         if step.kind == StepKind::Decision {
             if step.condition.is_none() {
@@ -260,17 +269,7 @@ impl Planner {
             wrong("timeout", &format!("it is more than 0 s and at most {} s", most.as_secs()));
         }
         if !calls {
-            for (key, is_there) in [
-                ("parameters", !step.parameters.is_empty()),
-                ("timeout", step.timeout.is_some()),
-                ("retry_policy", step.retry_policy.is_some()),
-                ("on_failure", step.on_failure.is_some()),
-                ("compensate", step.compensate.is_some()),
-            ] {
-                if is_there {
-                    wrong(key, "a decision and a barrier can't fail, and call nobody");
-                }
-            }
+            keys_of_calls(step).into_iter().for_each(|key| wrong(key, nobody));
         }
         if self.planned.iter().any(|(_, it)| it.step.name == *name) {
             wrong("name", &format!("there is another step `{name}`"));
@@ -331,6 +330,19 @@ impl Planner {
             self.wrong.push(WrongDefinition::new("steps", &text));
         }
     }
+}
+
+/// The keys of a step that say something of its call, beside `target`.
+fn keys_of_calls(step: &Step) -> Vec<&'static str> {
+    let all = [
+        ("parameters", !step.parameters.is_empty()),
+        ("timeout", step.timeout.is_some()),
+        ("retry_policy", step.retry_policy.is_some()),
+        ("on_failure", step.on_failure.is_some()),
+        ("failed_statuses", step.failed_statuses.is_some()),
+        ("compensate", step.compensate.is_some()),
+    ];
+    all.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key).collect()
 }
 
 /// Calls a function for each reference in the values of a map.

@@ -112,7 +112,7 @@ impl PastRun {
 /// The results of the steps that succeeded and weren't undone, in the order in which they came.
 fn results(open: &OpenRun, actions: &Actions, capabilities: &Capabilities) -> Vec<TakenResult> {
     let values = Values { open, actions, capabilities };
-    let facts = &open.facts;
+    let facts = values.facts();
     let is_undone = |step: &str| {
         let undone = facts.undone.get(step).and_then(|it| it.result.as_ref());
         undone.is_some_and(|it| it.status == Status::Ok)

@@ -97,6 +97,13 @@ impl Facts {
             result;
     }
 
+    /// Makes the result of a step a failure, at its place in the order of results.
+    pub(super) fn fail(&mut self, step: &str, why: String) {
+        if let Some(result) = self.calls.get_mut(step).and_then(|it| it.result.as_mut()) {
+            (result.status, result.why) = (Status::Failed, Some(why));
+        }
+    }
+
     fn calls_of(&mut self, is_undo: bool) -> &mut BTreeMap<String, CallFact> {
         if is_undo { &mut self.undone } else { &mut self.calls }
     }
@@ -152,6 +159,7 @@ impl Run<'_> {
     fn failure(&self) -> Option<(Option<usize>, String)> {
         let ended = |(number, planned): (usize, &Planned)| {
             let ends = matches!(planned.on_failure, OnFailure::Abort | OnFailure::Retry);
+            let ends = ends || planned.step.fail.is_some();
             let call = self.facts.calls.get(&planned.step.name)?;
             let result = call.result.as_ref()?;
             // A step that the run itself cancelled isn't the cause of the failure.
@@ -160,7 +168,11 @@ impl Run<'_> {
         };
         let first = self.plan.steps.iter().enumerate().filter_map(ended);
         if let Some((_, number, result)) = first.min_by_key(|(order, ..)| *order) {
-            let name = &self.plan.steps[number].step.name;
+            let step = &self.plan.steps[number].step;
+            if let Some(reason) = result.why.as_ref().filter(|_| step.fail.is_some()) {
+                return Some((Some(number), reason.clone()));
+            }
+            let name = &step.name;
             let status = match result.status {
                 Status::TimedOut => "timed out",
                 other => other.as_str(),

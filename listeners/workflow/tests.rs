@@ -210,12 +210,12 @@ fn every_mistake_of_a_definition_is_told_with_its_path() {
         [
             "steps[0].name: \"1\" is no name of a step: it has letters, digits, _ and -, and \
              begins with a letter or _",
-            "steps[1]: the step needs the key `target`, the listener that it calls",
+            "steps[1]: the step needs the key `target`, the listener that it calls, or `fail`",
             "steps[2].name: there is another step `a`",
             "steps[3]: a decision needs the key `condition`",
             "steps[3]: a decision needs steps under `then` or `else`",
             "steps[4].name: names that end in -undo are those of calls that undo a step",
-            "steps[5].target: a decision and a barrier call nobody",
+            "steps[5].target: a decision and a barrier can't fail, and call nobody",
             "steps[5]: only a step of the type `decision` has `then` and `else`",
             "steps[6].retry_policy.max_attempts: it is from 1 to 6",
             "steps[2].depends_on[0]: there is no step `bb`; did you mean `b`?",

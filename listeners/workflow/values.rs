@@ -1,5 +1,7 @@
 //! The values of a run's references, and the calls that are made with them.
 
+use std::borrow::Cow;
+
 use pumphouse::prelude::*;
 use pumphouse::wire::{Json, SignedDuration};
 use pumphouse::xml::writable;
@@ -9,11 +11,12 @@ use super::super::action::Actions;
 use super::super::action::call::lookup;
 use super::super::action::variables::{KnownValue, Lookup, step_into};
 use super::super::metadata::METADATA;
-use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References};
+use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References, Status};
 use super::super::words::agent::RULES;
 use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
 use super::fill_references::filled;
 use super::plan::{AGENT, NAMES, Planned, STEPS, TRIGGER, WORKFLOW, action_id, undo_of};
+use super::run::Facts;
 use super::runs::{OpenRun, key};
 use super::words::{StepRefused, WorkflowResult};
 
@@ -61,10 +64,33 @@ impl Values<'_> {
         }
     }
 
+    /// The facts of the run, in which an answer with one of the step's `failed_statuses` is a
+    /// failure.
+    pub(super) fn facts(&self) -> Cow<'_, Facts> {
+        let (plan, facts) = (&self.open.plan, &self.open.facts);
+        let mut judged = Cow::Borrowed(facts);
+        for planned in &plan.steps {
+            let step = &planned.step;
+            let of_workflow = plan.definition.failed_statuses.as_ref();
+            let Some(failed) = step.failed_statuses.as_ref().or(of_workflow) else { continue };
+            let result = facts.calls.get(&step.name).and_then(|it| it.result.as_ref());
+            if result.is_none_or(|it| it.status != Status::Ok) {
+                continue;
+            }
+            let Some(known) = self.result(&step.name) else { continue };
+            let status = known.root(Some("status")).get("status").and_then(number);
+            if let Some(status) = status.filter(|it| failed.has(*it)) {
+                judged.to_mut().fail(&step.name, format!("the answer has the status {status}"));
+            }
+        }
+        judged
+    }
+
     /// Makes the action that runs a step. With `is_undo`, makes the action that undoes the step.
     ///
     /// # Errors
-    /// Fails if a reference in the parameters leads to nothing.
+    /// Fails if a reference in the parameters leads to nothing, and with the reason of a step that
+    /// ends its run as failed.
     pub(super) fn call(
         &self,
         run: u64,
@@ -72,6 +98,14 @@ impl Values<'_> {
         is_undo: bool,
     ) -> Result<Request<To<Action>>, StepRefused> {
         let step = &planned.step;
+        if let Some(reason) = &step.fail {
+            let reason = match self.filled(reason.text()) {
+                Ok(Value::String(text)) => text,
+                Ok(value) => value.to_string(),
+                Err(missing) => missing,
+            };
+            return Err(StepRefused { run, step: step.name.clone(), undo: false, reason });
+        }
         let undo = step.compensate.as_ref().filter(|_| is_undo);
         let (kind, target, parameters) = match undo {
             Some(it) => (it.kind, Some(&*it.target), &it.parameters),
@@ -119,6 +153,11 @@ impl Values<'_> {
             several => Err(format!("{} have no values", several.join(", "))),
         }
     }
+}
+
+/// The number that a status is, or reads as.
+fn number(status: &Value) -> Option<u64> {
+    status.as_u64().or_else(|| status.as_str()?.parse().ok())
 }
 
 /// The part of a value that a path leads to.

@@ -61,11 +61,14 @@ impl Plan {
                 wrong.push(WrongDefinition::new(format!("{path}.{key}"), text));
             }
         };
-        each_reference(&step.parameters, &mut |it| {
-            if let (STEPS, Some([step, ..])) = (it.name, variables::steps(it.path).as_deref()) {
-                check("parameters", step);
-            }
-        });
+        let reason = step.fail.iter().map(|it| ("fail", it.fields()));
+        for (key, texts) in reason.chain([("parameters", &step.parameters)]) {
+            each_reference(texts, &mut |it| {
+                if let (STEPS, Some([step, ..])) = (it.name, variables::steps(it.path).as_deref()) {
+                    check(key, step);
+                }
+            });
+        }
         let conditions = step.condition.iter().flat_map(|it| it.condition.references());
         for reference in conditions.filter(|it| it.name() == STEPS) {
             if let Some(step) = reference.path().next() {

@@ -104,6 +104,12 @@ impl Bounds {
         self
     }
 
+    /// Returns these bounds with one more environment variable.
+    pub(super) fn with_variable(mut self, name: &str, value: String) -> Bounds {
+        self.environment.insert(name.to_owned(), value);
+        self
+    }
+
     /// Returns the effects of a listener whose programs have these bounds.
     pub(in super::super) fn effects(&self) -> Effects {
         match self.network {

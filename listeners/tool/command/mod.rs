@@ -40,6 +40,8 @@ use pumphouse::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::super::agent_context::CallingAgent;
+use super::given_context::ContextFields;
 use arguments::Argument;
 pub use bounds::Network;
 pub(super) use bounds::{Bounds, Given};
@@ -48,6 +50,10 @@ use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "command";
+/// The variable of a program's environment that has the calling agent's context.
+const CONTEXT: &str = "AGENT_CONTEXT";
+/// The maximum number of bytes of the context. Linux allows 128 KiB for one variable.
+const CONTEXT_BYTES_MAX: usize = 64 * 1024;
 /// The field of a message that is a text.
 const FIELD: &str = "text";
 
@@ -123,6 +129,10 @@ pub struct Settings {
     /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// The fields of the calling agent's context that the program gets, as a JSON object in the
+    /// variable `AGENT_CONTEXT`. By default, it gets none.
+    #[serde(default)]
+    pub agent_context: ContextFields,
     /// Additional files and folders that the program may read and execute.
     #[serde(default)]
     pub read: Vec<Beside>,
@@ -159,6 +169,20 @@ struct Program {
     /// settings have `input`.
     gets_input: bool,
     bounds: Bounds,
+    agent_context: ContextFields,
+}
+
+impl Program {
+    /// The bounds of a call: those of the manifest, with the context of the agent that calls.
+    async fn bounds_for(&self, agent: &CallingAgent) -> Result<Result<Bounds, Failed>, Fault> {
+        let context = self.agent_context.of(agent, CONTEXT_BYTES_MAX).await?;
+        let bounds = self.bounds.clone();
+        Ok(match context {
+            Ok(None) => Ok(bounds),
+            Ok(Some(json)) => Ok(bounds.with_variable(CONTEXT, json)),
+            Err(text) => Err(Failed { reason: Reason::TooLarge, text, err: None }),
+        })
+    }
 }
 
 /// Makes the listener `command`.
@@ -172,6 +196,9 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     };
     let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
     let takes = settings.takes.as_ref().map(typed::takes).transpose()?;
+    if settings.env.contains_key(CONTEXT) && settings.agent_context != ContextFields::default() {
+        return Err(format!("`env` has {CONTEXT}, which `agent_context` sets"));
+    }
     let fields = takes.as_ref().map_or_else(|| vec![FIELD.to_owned()], typed::fields);
     let arguments = arguments::read(&arguments, &fields)?;
     match (&takes, settings.input) {
@@ -202,7 +229,8 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     let has_fields = arguments.iter().any(|it| matches!(it, Argument::Field { .. }));
     let gets_input = settings.input.is_some() || !has_fields;
-    let program = Program { name, path, arguments, gets_input, bounds };
+    let agent_context = settings.agent_context;
+    let program = Program { name, path, arguments, gets_input, bounds, agent_context };
     let listener = match takes {
         None if answers.is_none() => text_listener(program),
         takes => typed::listener(program, takes, answers, settings.input),
@@ -214,20 +242,35 @@ fn text_listener(program: Program) -> Listener {
     Listener::with_state(NAME, Arc::new(program)).own_namespace().on(run_it).stateless()
 }
 
-async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Output, Failed> {
-    let limits = &it.bounds.limits;
-    if text.len() > limits.input_bytes_max {
-        let most = limits.input_bytes_max;
-        let text =
-            format!("the text has {} bytes; the limit input_bytes_max is {most}", text.len());
-        return Err(Failed { reason: Reason::TooLarge, text, err: None });
+async fn run_it(
+    State(it): State<Arc<Program>>,
+    agent: CallingAgent,
+    Run { text }: Run,
+) -> Result<Result<Output, Failed>, Fault> {
+    match it.bounds_for(&agent).await? {
+        Ok(bounds) => Ok(it.run(&bounds, text).await),
+        Err(failed) => Ok(Err(failed)),
     }
-    let refused = |text| Failed { reason: Reason::Failed, text, err: None };
-    let arguments = arguments::filled(&it.arguments, &json!({ FIELD: text })).map_err(refused)?;
-    let input = if it.gets_input { text.clone() } else { String::new() };
-    match run::run(&it.bounds, &it.path, arguments, input, &|_, _| {}).await {
-        Ok(outcome) => Ok(Output { text: output(&it.name, limits, &outcome)? }),
-        Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),
+}
+
+impl Program {
+    /// Runs the program on a text.
+    async fn run(&self, bounds: &Bounds, text: String) -> Result<Output, Failed> {
+        let limits = &bounds.limits;
+        if text.len() > limits.input_bytes_max {
+            let most = limits.input_bytes_max;
+            let text =
+                format!("the text has {} bytes; the limit input_bytes_max is {most}", text.len());
+            return Err(Failed { reason: Reason::TooLarge, text, err: None });
+        }
+        let refused = |text| Failed { reason: Reason::Failed, text, err: None };
+        let arguments = arguments::filled(&self.arguments, &json!({ FIELD: text }));
+        let arguments = arguments.map_err(refused)?;
+        let input = if self.gets_input { text.clone() } else { String::new() };
+        match run::run(bounds, &self.path, arguments, input, &|_, _| {}).await {
+            Ok(outcome) => Ok(Output { text: output(&self.name, limits, &outcome)? }),
+            Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),
+        }
     }
 }
 

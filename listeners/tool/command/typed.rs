@@ -12,9 +12,10 @@ use pumphouse::schema::{self, Schema, json};
 use pumphouse::xml::{self, Child, Profile, View, Writer};
 use serde_json::Value;
 
+use super::super::super::agent_context::CallingAgent;
 use super::super::text::clean;
 use super::arguments::{Argument, filled};
-use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, output, run};
+use super::{Bounds, Failed, Input, NAME, Outcome, Output, Program, Reason, Run, output, run};
 
 /// The default local name of the payload that the listener takes.
 const TAKES: &str = "run";
@@ -84,16 +85,33 @@ pub(super) fn listener(
     }
 }
 
-async fn run_plain(State(it): State<Arc<Typed>>, came: Element) -> Result<Output, Failed> {
-    let outcome = it.run(&came).await?;
-    let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
-    Ok(Output { text })
+type Ran<T> = Result<Result<T, Failed>, Fault>;
+
+async fn run_plain(
+    State(it): State<Arc<Typed>>,
+    agent: CallingAgent,
+    came: Element,
+) -> Ran<Output> {
+    let outcome = it.run(&agent, &came).await?;
+    Ok(outcome.and_then(|outcome| {
+        let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
+        Ok(Output { text })
+    }))
 }
 
-async fn run_typed(State(it): State<Arc<Typed>>, came: Element) -> Result<Element, Failed> {
-    let outcome = it.run(&came).await?;
+async fn run_typed(
+    State(it): State<Arc<Typed>>,
+    agent: CallingAgent,
+    came: Element,
+) -> Ran<Element> {
+    let outcome = it.run(&agent, &came).await?;
+    Ok(outcome.and_then(|outcome| answered(&it, &outcome)))
+}
+
+/// Reads the payload that a program answered.
+fn answered(it: &Typed, outcome: &Outcome) -> Result<Element, Failed> {
     let is_whole = !outcome.out.beginning().1;
-    let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
+    let text = output(&it.program.name, &it.program.bounds.limits, outcome)?;
     let bad = |why: String| {
         let text = format!("{} answered what it may not: {}", it.program.name, clean(&why));
         Failed { reason: Reason::BadOutput, text, err: None }
@@ -106,8 +124,15 @@ async fn run_typed(State(it): State<Arc<Typed>>, came: Element) -> Result<Elemen
 }
 
 impl Typed {
-    async fn run(&self, came: &Element) -> Result<Outcome, Failed> {
-        let Program { path, arguments, bounds, .. } = &self.program;
+    async fn run(&self, agent: &CallingAgent, came: &Element) -> Ran<Outcome> {
+        Ok(match self.program.bounds_for(agent).await? {
+            Ok(bounds) => self.run_within(&bounds, came).await,
+            Err(failed) => Err(failed),
+        })
+    }
+
+    async fn run_within(&self, bounds: &Bounds, came: &Element) -> Result<Outcome, Failed> {
+        let Program { path, arguments, .. } = &self.program;
         let refused = |reason, text| Failed { reason, text, err: None };
         let value = schema::to_json(&self.takes, came.view())
             .map_err(|it| refused(Reason::Failed, it.to_string()))?;

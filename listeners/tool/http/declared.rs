@@ -11,6 +11,7 @@ use pumphouse::wire::Json;
 use reqwest::{Method, Url};
 use serde_json::Value;
 
+use super::super::super::agent_context::CallingAgent;
 use super::{Answered, Client, Http, NAME, Refusal, Refused, bad};
 
 /// The default local name of the payload that the manifest declares.
@@ -40,13 +41,15 @@ pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
 
 pub(super) async fn send(
     State(it): State<Arc<Declared>>,
+    agent: CallingAgent,
     came: Element,
-) -> Result<Answered, Refused> {
-    let answer = match it.request(&came) {
-        Ok(request) => it.client.answer(request).await,
+) -> Result<Result<Answered, Refused>, Fault> {
+    let context = it.client.context(&agent).await?;
+    let answer = match context.and_then(|context| Ok((it.request(&came)?, context))) {
+        Ok((request, context)) => it.client.answer(request, context).await,
         Err(refusal) => Err(refusal),
     };
-    answer.map_err(|refusal| it.client.refused(refusal))
+    Ok(answer.map_err(|refusal| it.client.refused(refusal)))
 }
 
 impl Declared {

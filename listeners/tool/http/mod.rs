@@ -38,6 +38,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 
+use super::super::agent_context::CallingAgent;
+use super::given_context::ContextFields;
 use super::text::{clean, cut};
 use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, is_json, kind_named, piece};
@@ -76,6 +78,10 @@ const OWN: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
+/// The header that has the calling agent's context.
+const CONTEXT: &str = "x-agent-context";
+/// The maximum number of bytes of the context: what servers take in a header.
+const CONTEXT_BYTES_MAX: usize = 8 * 1024;
 /// The maximum number of bytes of a header's value that an answer shows.
 const HEADER_BYTES_MAX: usize = 1_000;
 
@@ -160,6 +166,10 @@ pub struct Settings {
     pub method: Option<String>,
     /// The payload that the listener takes, for requests to `url`.
     pub takes: Option<DeclaredPayload>,
+    /// The fields of the calling agent's context that each request has, as a JSON object in the
+    /// header `X-Agent-Context`. By default, it has none.
+    #[serde(default)]
+    pub agent_context: ContextFields,
     /// The limits of one request.
     #[serde(default)]
     pub limits: WebLimits,
@@ -168,6 +178,7 @@ pub struct Settings {
 struct Client {
     web: Web,
     credentials: Credentials,
+    agent_context: ContextFields,
 }
 
 /// Makes the listener `http`.
@@ -181,7 +192,8 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         Some(it) => Credentials::read(&it.path(), &web)?,
         None => Credentials::default(),
     };
-    let client = Client { web, credentials };
+    let agent_context = settings.agent_context.clone();
+    let client = Client { web, credentials, agent_context };
     let (listener, text) = match (&settings.url, &settings.takes) {
         (Some(url), Some(takes)) => service(client, settings, url, takes)?,
         (None, None) if settings.method.is_none() => {
@@ -214,8 +226,17 @@ fn service(
     Ok((listener.on_named(taken, declared::send).stateless(), text))
 }
 
-async fn send(State(client): State<Arc<Client>>, request: Http) -> Result<Answered, Refused> {
-    client.answer(request).await.map_err(|it| client.refused(it))
+async fn send(
+    State(client): State<Arc<Client>>,
+    agent: CallingAgent,
+    request: Http,
+) -> Result<Result<Answered, Refused>, Fault> {
+    let context = client.context(&agent).await?;
+    let answer = match context {
+        Ok(context) => client.answer(request, context).await,
+        Err(refusal) => Err(refusal),
+    };
+    Ok(answer.map_err(|it| client.refused(it)))
 }
 
 impl Client {
@@ -224,11 +245,30 @@ impl Client {
         Refused { reason: refusal.reason, limit: refusal.limit.map(str::to_owned), text }
     }
 
-    async fn answer(&self, request: Http) -> Result<Answered, Refusal> {
+    /// The header with the context of the calling agent, if requests have it.
+    async fn context(
+        &self,
+        agent: &CallingAgent,
+    ) -> Result<Result<Option<HeaderValue>, Refusal>, Fault> {
+        let context = self.agent_context.of(agent, CONTEXT_BYTES_MAX).await?;
+        let value = |it: String| HeaderValue::from_str(&it).map_err(|it| bad(&it.to_string()));
+        Ok(context.map_err(|it| bad(&it)).and_then(|it| it.map(value).transpose()))
+    }
+
+    async fn answer(
+        &self,
+        request: Http,
+        context: Option<HeaderValue>,
+    ) -> Result<Answered, Refusal> {
         let url = self.web.checked(&request.url)?;
         let method = method(request.method.as_deref().unwrap_or("GET"))?;
         let given = request.headers.unwrap_or_default();
         let mut headers = self.headers(&given, &url)?;
+        if self.agent_context != ContextFields::default() {
+            // What a caller says here doesn't count.
+            headers.remove(CONTEXT);
+        }
+        headers.extend(context.map(|it| (HeaderName::from_static(CONTEXT), it)));
         let body = match (request.body, request.json) {
             (Some(_), Some(_)) => return Err(bad("there is a `body` and a `json`: give one")),
             (Some(body), None) => body,
