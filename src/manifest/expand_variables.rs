@@ -11,8 +11,8 @@ use crate::manifest::yaml::{Node, Pair, Scalar, Value, kind_of};
 /// Looks up a variable of the environment. Returns None if the variable isn't set.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The number of defaults that may stand within one another, as in `${A:-${B:-c}}`: more than anyone
-/// writes, and few enough to read by recursion.
+/// The number of defaults that may stand within one another, as in `${A:-${B:-c}}`. People write
+/// fewer, and so few can be read by recursion.
 const MANIFEST_DEFAULTS_MAX: usize = 16;
 
 /// The keys of lists of feeds. In feeds, `${metadata.field}` refers to the metadata of an agent.

@@ -1,6 +1,7 @@
 //! The keys of a pod file, in the form of ADR-013: those that Pumphouse uses, and those of Docker
 //! Compose.
 
+use crate::manifest::key_table::agent::agent;
 use crate::manifest::key_table::feeds::{service, service_feeds};
 use crate::manifest::key_table::{Key, Kind, Map, key};
 
@@ -135,20 +136,25 @@ fn pod_service() -> Map {
     Map { what: "a service of a pod", keys, one_of: &[] }
 }
 
+/// The keys of an agent that a pod file says in its own way.
+const OF_POD: [&str; 5] = ["use", "name", "prompt", "peers", "feeds"];
+
+/// The keys of `x-claw` in a service: those of ADR-013, and those of an agent in a manifest.
 fn claw() -> Map {
-    let agent = "The file of its system text, from the pod's folder.";
+    let text = "The file of its system text, from the pod's folder.";
     let cllama = "Which proxy it has there. It changes nothing.";
     let feeds = "The feeds that it has of services.";
     let surfaces = "The services that it may call.";
     let feed = "feeds: [{source: claw-api, path: /fleet/alerts, ttl: 30}]";
     let surface = "surfaces: [\"service://claw-api\"]";
     let list = Kind::List(Box::new(Kind::Text));
-    let keys = vec![
-        Key { needed: true, ..key("agent", Kind::Path, agent, "agent: ./agents/OCTOPUS.md") },
+    let mut keys = vec![
+        Key { needed: true, ..key("agent", Kind::Path, text, "agent: ./agents/OCTOPUS.md") },
         key("cllama", Kind::Any, cllama, "cllama: passthrough"),
         key("feeds", service_feeds(), feeds, feed),
         key("surfaces", list, surfaces, surface),
     ];
+    keys.extend(agent().keys.into_iter().filter(|it| !OF_POD.contains(&it.name)));
     Map { what: "x-claw of a service", keys, one_of: &[] }
 }
 

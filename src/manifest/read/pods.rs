@@ -20,6 +20,13 @@ const SURFACE: &str = "service://";
 const CLAW: &str = "x-claw";
 /// YAML's merge key. Its value is merged into the map that has the key.
 const MERGE: &str = "<<";
+/// The keys of `x-claw` that ADR-013 has. The other keys are those of an agent in a manifest.
+const OF_CLAW: [&str; 4] = ["agent", "cllama", "feeds", "surfaces"];
+/// The beginning of the labels with which a service advertises its feeds.
+const LABEL: &str = "claw.feed.";
+/// The parts of such labels that say nothing to the pump: a feed is read when it is needed, and its
+/// content shows its form.
+const UNUSED_LABELS: [&str; 3] = ["description", "format", "suggested-trigger"];
 /// The keys of a service that only a service with a `url` has.
 const WITH_URL: [&str; 4] = ["auth", "hosts", "timeout", "feeds"];
 
@@ -35,6 +42,8 @@ pub(super) struct Pods {
     /// Maps each service with a `url` to the name of its pod. Services of pods without a name are
     /// left out.
     pub(super) service_pods: BTreeMap<String, String>,
+    /// The feeds that services without a `url` advertise. The manifest has services of these names.
+    feeds: Vec<(String, Node)>,
 }
 
 /// Reads the pod files that a manifest names. Their services join those of the manifest. `model`
@@ -47,6 +56,8 @@ pub(super) fn load(
     wrong: &mut Vec<Mistake>,
 ) -> Pods {
     let (mut pods, mut services) = (Pods::default(), Vec::new());
+    let known = root.key("services").map(Node::keys).unwrap_or_default();
+    let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
     let items = root.key("pods").map(Node::items).unwrap_or_default();
     for (number, at) in items.iter().enumerate() {
         let Some(name) = at.text().filter(|it| !it.is_empty()) else { continue };
@@ -63,17 +74,80 @@ pub(super) fn load(
         let mut found = Vec::new();
         if let Some(node) = checked(&bytes, environment, &mut found) {
             let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-            let pod = Pod { folder, root: &node, model };
+            let pod = Pod { folder, root: &node, known: &known, model };
             services.extend(pod.read(&mut pods, &mut found));
         }
         let number = pods.files.len();
         found.iter_mut().for_each(|it| it.place.file = number);
         pods.agents.iter_mut().for_each(|(_, it)| set_file(it, number));
         services.iter_mut().for_each(|it| set_file_of(it, number));
+        pods.feeds.iter_mut().for_each(|(_, it)| set_file(it, number));
         wrong.extend(found);
     }
     add_services(root, services);
+    join_feeds(root, std::mem::take(&mut pods.feeds));
+    join_agents(root, &mut pods);
     pods
+}
+
+/// Adds feeds that services of pods advertise to the manifest's services of the same names.
+fn join_feeds(root: &mut Node, feeds: Vec<(String, Node)>) {
+    let Value::Map(pairs) = &mut root.value else { return };
+    let services = pairs.iter_mut().find(|it| it.key == "services");
+    let Some(Value::Map(services)) = services.map(|it| &mut it.value.value) else { return };
+    for (name, feeds) in feeds {
+        let service = services.iter_mut().find(|it| it.key == name);
+        let Some(Value::Map(pairs)) = service.map(|it| &mut it.value.value) else { continue };
+        let there = pairs.iter_mut().find(|it| it.key == "feeds");
+        match (there.map(|it| &mut it.value.value), feeds.value) {
+            (Some(Value::List(there)), Value::List(more)) => there.extend(more),
+            (None, value) => pairs.push(entry("feeds", Node { place: feeds.place, value })),
+            _ => {}
+        }
+    }
+}
+
+/// Adds the keys of the manifest's own agents to the agents of pods with the same names. Such an
+/// agent of the manifest is no listener of its own.
+fn join_agents(root: &mut Node, pods: &mut Pods) {
+    let Value::Map(pairs) = &mut root.value else { return };
+    let listeners = pairs.iter_mut().find(|it| it.key == "listeners");
+    let Some(Value::List(items)) = listeners.map(|it| &mut it.value.value) else { return };
+    let mut joined = Vec::new();
+    items.retain(|item| {
+        let said = |key: &str| item.key(key).and_then(Node::text);
+        let Some(name) = said("name").filter(|_| said("use") == Some(AGENT)) else { return true };
+        let is_it = |it: &&mut (String, Node)| it.1.key("name").and_then(Node::text) == Some(name);
+        let Some((_, agent)) = pods.agents.iter_mut().find(is_it) else { return true };
+        if joined.iter().any(|it| it == name) {
+            return true;
+        }
+        joined.push(name.to_owned());
+        join(agent, item);
+        false
+    });
+}
+
+/// Adds the keys of an agent of the manifest to an agent of a pod. Peers and feeds are added to
+/// those of the pod, and any other key counts in place of the pod's.
+fn join(agent: &mut Node, own: &Node) {
+    let (Value::Map(pairs), Value::Map(own)) = (&mut agent.value, &own.value) else { return };
+    for pair in own.iter().filter(|it| !matches!(&*it.key, "use" | "name")) {
+        let there = pairs.iter_mut().find(|it| it.key == pair.key);
+        match (there.map(|it| &mut it.value), &pair.value.value) {
+            (Some(Node { value: Value::List(items), .. }), Value::List(more))
+                if matches!(&*pair.key, "peers" | "feeds") =>
+            {
+                let is_new = |it: &&Node| {
+                    it.text().is_none_or(|it| !items.iter().any(|item| item.text() == Some(it)))
+                };
+                let more: Vec<Node> = more.iter().filter(is_new).cloned().collect();
+                items.extend(more);
+            }
+            (Some(there), _) => *there = pair.value.clone(),
+            (None, _) => pairs.push(pair.clone()),
+        }
+    }
 }
 
 /// Reads a pod file, and compares it with the table of its keys. Returns None if the file isn't
@@ -104,11 +178,57 @@ fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>)
 /// brings only such values is dropped.
 fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
     drop_extensions(service);
+    let advertised = labelled_feeds(service);
     let Value::Map(pairs) = &mut service.value else { return };
+    match pairs.iter_mut().find(|it| it.key == "feeds").map(|it| &mut it.value.value) {
+        Some(Value::List(feeds)) => feeds.extend(advertised),
+        Some(_) => {}
+        None if advertised.is_empty() => {}
+        None => {
+            let place = advertised[0].place;
+            pairs.push(entry("feeds", Node { place, value: Value::List(advertised) }));
+        }
+    }
     pairs.retain(|it| it.key != MERGE || !brings_nothing(&it.value));
     for pair in pairs.iter_mut().filter(|it| !COMPOSE_SERVICE.contains(&&*it.key)) {
         expand_under(pair, environment, wrong);
     }
+}
+
+/// The feeds that a service advertises by labels, such as `claw.feed.0.path: /fleet/alerts`, in the
+/// order of their numbers. They are made into items of the service's key `feeds`.
+fn labelled_feeds(service: &Node) -> Vec<Node> {
+    let labels: Vec<(String, Node)> = match service.key("labels").map(|it| &it.value) {
+        Some(Value::Map(pairs)) => {
+            pairs.iter().map(|it| (it.key.clone(), it.value.clone())).collect()
+        }
+        Some(Value::List(items)) => items.iter().filter_map(label).collect(),
+        _ => Vec::new(),
+    };
+    let mut feeds: BTreeMap<(u64, String), Vec<Pair>> = BTreeMap::new();
+    for (name, value) in labels {
+        let Some(rest) = name.strip_prefix(LABEL) else { continue };
+        let (feed, key) = rest.rsplit_once('.').unwrap_or((rest, "path"));
+        let number = feed.parse().unwrap_or(u64::MAX);
+        let pairs = feeds.entry((number, feed.to_owned())).or_default();
+        if !UNUSED_LABELS.contains(&key) {
+            pairs.push(entry(key, value));
+        }
+    }
+    let feed = |((number, name), mut pairs): ((u64, String), Vec<Pair>)| {
+        let place = pairs.first()?.place;
+        if number == u64::MAX && pairs.iter().all(|it| it.key != "name") {
+            pairs.push(entry("name", text(place, &name)));
+        }
+        Some(Node { place, value: Value::Map(pairs) })
+    };
+    feeds.into_iter().filter_map(feed).collect()
+}
+
+/// A label that is written as an item of a list, `NAME=VALUE`.
+fn label(item: &Node) -> Option<(String, Node)> {
+    let (name, value) = item.text()?.split_once('=')?;
+    Some((name.trim().to_owned(), text(item.place, value.trim())))
 }
 
 /// Whether a merge key with this value brings only values that only Compose reads.
@@ -139,6 +259,8 @@ struct Pod<'a> {
     /// The folder of the pod file, relative to the manifest's folder.
     folder: &'a Path,
     root: &'a Node,
+    /// The names of the manifest's own services.
+    known: &'a [String],
     /// The name of an agent, and the name of the model that the agent gets.
     model: Option<(&'a str, &'a str)>,
 }
@@ -178,7 +300,10 @@ impl Pod<'_> {
                     let name = name.map(|it| (pair.key.clone(), it.to_owned()));
                     pods.service_pods.extend(name);
                 }
-                None => wrong.extend(without_url(&pair.value, &path)),
+                None => match pair.value.key("feeds").filter(|_| self.known.contains(&pair.key)) {
+                    Some(feeds) => pods.feeds.push((pair.key.clone(), feeds.clone())),
+                    None => wrong.extend(without_url(&pair.value, &path)),
+                },
             }
         }
         services
@@ -200,8 +325,18 @@ impl Pod<'_> {
             entry("name", text(pair.place, &pair.key)),
             entry("prompt", map(vec![entry("file", self.in_folder(file))])),
         ];
-        if let Some((_, model)) = self.model.filter(|(agent, _)| *agent == pair.key) {
-            pairs.push(entry("model", text(at, model)));
+        let model = self.model.filter(|(agent, _)| *agent == pair.key);
+        pairs.extend(model.map(|(_, model)| entry("model", text(at, model))));
+        for (key, value) in claw.entries().into_iter().filter(|it| !OF_CLAW.contains(&it.0)) {
+            if key == "model" && model.is_some() {
+                continue;
+            }
+            let value = match key {
+                "workspace" => self.in_folder(value),
+                "streaming_config" => self.with_file_in_folder(value),
+                _ => value.clone(),
+            };
+            pairs.push(entry(key, value));
         }
         if let Some(feeds) = claw.key("feeds") {
             pairs.push(entry("feeds", feeds.clone()));
@@ -232,6 +367,16 @@ impl Pod<'_> {
             auth.for_each(|it| it.value = self.in_folder(&it.value));
         }
         pair
+    }
+
+    /// A value whose key `file`, if there is one, is a path that starts at the pod's folder.
+    fn with_file_in_folder(&self, node: &Node) -> Node {
+        let mut node = node.clone();
+        if let Value::Map(pairs) = &mut node.value {
+            let file = pairs.iter_mut().filter(|it| it.key == "file");
+            file.for_each(|it| it.value = self.in_folder(&it.value));
+        }
+        node
     }
 
     /// Turns a path that starts at the pod's folder into one that starts at the manifest's folder.
@@ -268,7 +413,7 @@ fn without_url(service: &Node, path: &str) -> Option<Mistake> {
     let text = format!("a service with `{key}` needs the key `url`");
     let mistake = Mistake::new(at.place, text).at(&check::joined(path, key));
     let advice = match key {
-        "feeds" => "those of an agent stand under its `x-claw`",
+        "feeds" if service.key(CLAW).is_some() => "those of an agent stand under its `x-claw`",
         _ => "write it as in `url: \"http://127.0.0.1:8090\"`",
     };
     Some(mistake.advice(advice))

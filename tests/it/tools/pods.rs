@@ -361,3 +361,98 @@ fn a_feed_that_a_service_of_a_pod_advertises_may_refer_to_metadata() {
         metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}}]\n";
     organism("  {}\n", agent, pod, DONE).run(&["check"]).code(0).says(&["claw-api"]);
 }
+
+/// A pod whose service advertises feeds by labels, and whose agent has keys of its own.
+const LABELLED: &str = "\
+x-claw: {pod: desk}
+services:
+  claw-api:
+    image: claw/api
+    labels: LABELS
+  tiverton:
+    x-claw:
+      agent: ./agents/TIVERTON.md
+      model: clever
+      feeds: [fleet-alerts, load]
+      metadata: {fields: {mood: {values: [CALM, ALERT], default: CALM}}}
+      context_feeds:
+        - {id: sum, source: {type: tool, name: calculate, params: {expression: 40 + 2}}}
+      surfaces: [\"service://claw-api\"]
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_a_pod_has_the_keys_of_any_agent_and_feeds_of_labels() {
+    let site = Site::start(|path| match path {
+        "/fleet/alerts" => page("text/plain", "No alerts."),
+        "/load" => page("text/plain", "Load 7."),
+        _ => page("text/plain", "nothing"),
+    });
+    let site = site.await;
+    let map = "{claw.feed.0.name: fleet-alerts, claw.feed.0.path: /fleet/alerts, \
+        claw.feed.0.ttl: \"30\", claw.feed.0.description: x, claw.feed.load: /load, com.a: b}";
+    let list = "[claw.feed.1.path=/fleet/alerts, claw.feed.1.name=fleet-alerts, a=b, \
+        claw.feed.load.path=/load]";
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
+    let more = "listeners: [{use: calculate}, {use: echo}]\n";
+    let clever = "{m: {use: scripted, file: none.txt}, clever: {use: scripted, file: replies.txt}}";
+    let replies = "%% reply\n<metadata>{\"mood\": \"ALERT\"}</metadata><response>$sum</response>\n";
+    for labels in [map, list] {
+        let scene = organism(&service, more, &LABELLED.replace("LABELS", labels), replies);
+        let text = fs::read_to_string(scene.path("organism.yaml")).unwrap();
+        let text = text.replace("{m: {use: scripted, file: replies.txt}}", clever);
+        scene.write("organism.yaml", text);
+        scene.write("none.txt", "%% reply\n<response>Wrong.</response>\n");
+        let prompt = prompts(&scene, &["Go."]).remove(0);
+        for said in ["You are TIVERTON.", "No alerts.", "Load 7.", "42", "mood"] {
+            assert!(prompt.contains(said), "{said}: {prompt}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_the_manifest_adds_its_keys_to_the_pods_agent_of_its_name() {
+    let site = Site::start(|path| match path {
+        "/own" => page("text/plain", "Own feed."),
+        _ => page("text/plain", "Stocks are up."),
+    });
+    let site = site.await;
+    let service = format!("  trading-api: {{url: \"{}\"}}\n", site.url(""));
+    let more = "include: [flagged.yml]\nlisteners:\n  - {use: echo}\n  - use: agent\n    \
+        name: tiverton\n    workflows: [flagged]\n    peers: [echo]\n    feeds: [{source: \
+        trading-api, path: /own}]\n    metadata: {fields: {mood: {values: [CALM, ALERT], \
+        default: CALM}}}\n";
+    let replies = "%% reply\n<metadata>{\"mood\": \"ALERT\"}</metadata><action id=\"e\">\
+        {\"name\": \"echo\", \"parameters\": {\"text\": \"x\"}}</action>\
+        <response>Done.</response>\n";
+    let scene = organism(&service, more, SECTION_3, replies);
+    let steps = "[{name: a, target: echo, parameters: {text: alerted}}]";
+    let trigger = "{conditions: {mood: ALERT}}";
+    let workflow = format!("kind: Workflow\nname: flagged\ntrigger: {trigger}\nsteps: {steps}\n");
+    scene.write("flagged.yml", workflow);
+    scene.run(&["check"]).code(0);
+    let server = scene.serve(&[]);
+    let ask = "<tiverton xmlns=\"https://xml-pipeline.org/ns/tiverton/v1\">Go.</tiverton>\n";
+    let sent = scene.pipe(&["send", "--connect", &server.address, "--json"], ask).code(0);
+    let sent = sent.objects();
+    let session = sent.iter().find_map(|it| it["thread"].as_str()).unwrap();
+    drop(server);
+    let entries = scene.run(&["show", session, "--json"]).code(0).objects();
+    let prompt = scene.run(&["prompt", &format!("{session}/{}", entries.len())]).code(0).out;
+    for said in ["You are TIVERTON.", "Stocks are up.", "Own feed.", "mood", "echo"] {
+        assert!(prompt.contains(said), "{said}: {prompt}");
+    }
+    let runs = scene.run(&["workflows", "--json"]).code(0).objects();
+    assert_eq!(runs[0]["workflow"], "flagged", "{runs:?}");
+}
+
+#[test]
+fn labels_that_advertise_no_feed_are_told_with_their_place() {
+    for (labels, says) in [
+        ("{claw.feed.0.pth: /a}", &["desk/pod.yaml:5:", "did you mean `path`?"][..]),
+        ("{claw.feed.0.name: a}", &["desk/pod.yaml:5:", "needs the key `path`"]),
+        ("[claw.feed.0.path=/a]", &["desk/pod.yaml:5:", "needs the key `url`"]),
+    ] {
+        let scene = organism("  {}\n", "", &LABELLED.replace("LABELS", labels), DONE);
+        scene.run(&["check"]).code(1).says(says);
+    }
+}
