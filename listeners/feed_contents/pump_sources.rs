@@ -1,8 +1,10 @@
 //! The internal sources of feeds, which the pump itself answers: the time, random numbers, counts
 //! of a thread, the status of an agent, and the metadata of another agent.
 
+use std::sync::LazyLock;
+
 use jiff::fmt::strtime;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 use pumphouse::schema::nearest;
 use pumphouse::wire::Timestamp;
 use serde_json::{Map, Value, json};
@@ -109,9 +111,7 @@ impl Internal {
         };
         let zone = match text("timezone")? {
             None | Some("UTC" | "Z") => TimeZone::UTC,
-            Some(zone) => offset(zone).map(TimeZone::fixed).ok_or_else(|| {
-                format!("timezone is UTC or an offset such as +02:00, not {zone}")
-            })?,
+            Some(zone) => zone_of(zone)?,
         };
         let clock = Internal::Clock { format, zone };
         clock.answer(&Facts::default()).map(|_| clock)
@@ -192,6 +192,23 @@ pub(in super::super) fn stamp(us: u64) -> Timestamp {
     i64::try_from(us).ok().and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default()
 }
 
+/// The table of time zones that the program carries. A machine's own table may be another one, with
+/// which a replay would differ.
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
+/// The time zone with an offset such as `+02:00`, or with a name such as `Europe/Berlin`.
+fn zone_of(text: &str) -> Result<TimeZone, String> {
+    if let Some(offset) = offset(text) {
+        return Ok(TimeZone::fixed(offset));
+    }
+    ZONES.get(text).map_err(|_| {
+        let known: Vec<String> = ZONES.available().map(|it| it.to_string()).collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let right = "UTC, a name such as Europe/Berlin, or an offset such as +02:00";
+        format!("timezone is {right}, not {text}") + &meant(text, &known)
+    })
+}
+
 /// Reads a time zone's offset such as `+02:00`.
 fn offset(text: &str) -> Option<Offset> {
     let (sign, rest) = match text.split_at_checked(1)? {
@@ -269,6 +286,10 @@ mod tests {
         check("system_clock", &json!({ "format": "unix" }), "1718454896");
         let local = json!({ "timezone": "+02:00" });
         check("system_clock", &local, "2024-06-15T14:34:56+02:00");
+        let summer = json!({ "timezone": "Europe/Berlin" });
+        check("system_clock", &summer, "2024-06-15T14:34:56+02:00");
+        let name = json!({ "format": "%H:%M %Z", "timezone": "America/New_York" });
+        check("system_clock", &name, "08:34 EDT");
         let pattern = json!({ "format": "%H:%M", "timezone": "-00:30" });
         check("system_clock", &pattern, "12:04");
     }
@@ -345,9 +366,9 @@ mod tests {
         );
         check(
             "system_clock",
-            &json!({ "timezone": "Europe/Berlin" }),
-            "timezone is UTC or an offset \
-            such as +02:00, not Europe/Berlin",
+            &json!({ "timezone": "Europe/Berln" }),
+            "timezone is UTC, a name such as Europe/Berlin, or an offset such as +02:00, not \
+            Europe/Berln; did you mean Europe/Berlin?",
         );
         check("random_number", &json!({ "min": 2, "max": 1 }), "min is 2, and max 1 is less");
         check("random_number", &json!({ "min": 0.5 }), "min is a whole number, not 0.5");

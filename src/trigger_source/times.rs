@@ -26,8 +26,8 @@ const RECENT_US: u64 = 60_000_000;
 const WAIT_MAX_US: u64 = 30_000_000;
 /// The wait after a push that was refused, in microseconds.
 const REFUSED_US: u64 = 1_000_000;
-/// The wait after the log has grown while a time waits for a run to end, in microseconds. A busy log
-/// grows often.
+/// The wait after the log has grown while a time waits for a run to end, in microseconds. A busy
+/// log grows often.
 const GROWN_US: u64 = 20_000;
 /// The listener that cancels threads.
 const THREADS: &str = "thread";

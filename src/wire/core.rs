@@ -420,6 +420,9 @@ pub struct Boot {
     /// A BLAKE3 digest of the XSDs of all payloads that the organism knows.
     #[payload(example = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262")]
     pub catalogue: String,
+    /// The version of the IANA time zone database that the program carries.
+    #[payload(rename = "time-zones", example = "2026f")]
+    pub time_zones: String,
 }
 
 /// The organism was told to stop.

