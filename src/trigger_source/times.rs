@@ -108,7 +108,8 @@ fn due(rule: &EventRule, until: u64, now: u64) -> Option<Due> {
 impl Timetable {
     /// Reads the file of reported times. A trigger begins at the present time in two cases: the
     /// file doesn't have the trigger with this schedule, or the trigger skips the times that pass
-    /// while the pump is down. Any other trigger continues from its stored time.
+    /// while the pump is down. Any other trigger continues from its stored time. Times that wait
+    /// for a run came while the pump was up, so they stay.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -122,12 +123,22 @@ impl Timetable {
         let now = clock::wall_us();
         let each = rules.iter().map(|rule| {
             let times = format!("{:?}", rule.times());
-            let is_known = |it: &&StoredTime| it.times == times && rule.missed() == Missed::Once;
-            let known = there.triggers.get(rule.name()).filter(is_known).cloned();
-            let begins = StoredTime { times, until: now, waiting: vec![], skipped: 0, last: None };
-            // A run may be at work that began before the times were changed, or are skipped.
-            let last = there.triggers.get(rule.name()).and_then(|it| it.last.clone());
-            (rule.name().to_owned(), StoredTime { last, ..known.unwrap_or(begins) })
+            let there = there.triggers.get(rule.name());
+            let mut stored = match there.filter(|it| it.times == times) {
+                Some(known) => known.clone(),
+                // A run may be at work that began before the times were changed.
+                None => StoredTime {
+                    times,
+                    until: now,
+                    waiting: Vec::new(),
+                    skipped: 0,
+                    last: there.and_then(|it| it.last.clone()),
+                },
+            };
+            if rule.missed() == Missed::Skip {
+                stored.until = now;
+            }
+            (rule.name().to_owned(), stored)
         });
         let stored = StoredTimes { log, triggers: each.collect() };
         let run = |(name, it): (&String, &StoredTime)| {
@@ -343,4 +354,38 @@ pub(super) fn check(file: &Path) -> Result<(), String> {
 /// Reads the file of reported times. Returns None if there is no file.
 fn times_in(file: &Path) -> Result<Option<StoredTimes>, String> {
     kept_file::read(file, "times", "remove it, and times that have passed meanwhile are missed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of times that come in this order, each while a run is at work or not: the times
+    /// that wait, and the number of the skipped ones.
+    fn check(overlap: Overlap, come: &[(u64, bool)], waiting: &[u64], skipped: u64) {
+        let times = String::new();
+        let mut stored = StoredTime { times, until: 0, waiting: vec![], skipped: 0, last: None };
+        for (at, is_at_work) in come {
+            let run = || Progress::AtWork(ThreadId::new("sess-a.w"));
+            let progress = if *is_at_work { run() } else { Progress::Over };
+            stored.admit(Due { at: *at, missed: 0 }, overlap, &progress);
+        }
+        let waits: Vec<u64> = stored.waiting.iter().map(|it| it.at).collect();
+        assert_eq!((&waits[..], stored.skipped), (waiting, skipped), "{overlap:?} {come:?}");
+    }
+
+    #[test]
+    fn a_time_that_comes_while_a_run_is_at_work_is_skipped_waits_or_takes_its_place() {
+        check(Overlap::Skip, &[(1, false)], &[1], 0);
+        check(Overlap::Skip, &[(1, true), (2, true), (3, false)], &[3], 2);
+        check(Overlap::Queue, &[(1, true), (2, true), (3, false)], &[1, 2, 3], 0);
+        check(Overlap::Cancel, &[(1, true), (2, true), (3, true)], &[3], 2);
+    }
+
+    #[test]
+    fn no_more_than_so_many_times_wait() {
+        let many: Vec<(u64, bool)> = (1..=102).map(|it| (it, true)).collect();
+        let first: Vec<u64> = (1..=100).collect();
+        check(Overlap::Queue, &many, &first, 2);
+    }
 }
