@@ -22,7 +22,8 @@ use super::super::caller;
 use super::super::feed_contents::shown::Shown;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
-    CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Response, Stopped, is_last_word,
+    AgentProgress, CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Response, Stopped,
+    is_last_word,
 };
 use super::super::words::turn_policy::{TurnPolicy, number};
 use super::graph::{
@@ -155,6 +156,12 @@ impl Actions {
         let Some((id, attempt)) = self.calls.in_thread(&note.thread).copied() else { return };
         if let Some(part) = part_of_note(&note) {
             self.graph.part(id, attempt, part);
+        }
+        let progress = Some(&note.payload).filter(|it| it.name() == AgentProgress::NAME);
+        if let Some(it) = progress.and_then(|it| AgentProgress::read(it.view()).ok()) {
+            let turns = if it.turn == 1 { "1 turn" } else { &format!("{} turns", it.turn) };
+            let text = format!("it had {turns} in {}, and wrote last: {}", note.thread, it.text);
+            self.graph.progressed(id, attempt, text);
         }
         let payload = Some(&note.payload).filter(|it| it.name() == RateLimited::NAME);
         let limited = payload.and_then(|it| RateLimited::read(it.view()).ok());

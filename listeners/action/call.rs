@@ -83,6 +83,14 @@ fn given(parameters: &Parameters) -> Vec<&str> {
     }
 }
 
+/// Notes in an action without a timeout that it calls an agent, which works as long as it needs.
+pub fn untimed(action: &mut Action, all: &Capabilities) {
+    let is_agent = |it: Called<'_>| it.listener.kind == AGENT;
+    if action.timeout.is_none() && find(all, &action.name, |_| true).is_ok_and(is_agent) {
+        action.untimed = Some(true);
+    }
+}
+
 /// Finds the payload that a name means, among those that `may` allows. The name is a listener's
 /// name, `listener.payload`, or a payload's name. These forms are tried in this order. If the name
 /// means several payloads, that one counts whose fields fit the names of the parameters, `given`.

@@ -4,6 +4,9 @@
 
 use super::settings::{Ability, Settings};
 
+/// The element by which a reply says what its agent waits for.
+pub(super) const AWAIT: &str = "await";
+
 impl Ability {
     /// The text about this ability in a prompt.
     fn text(self) -> &'static str {

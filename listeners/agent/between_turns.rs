@@ -147,9 +147,9 @@ impl TurnContext {
                 }
             }
         } else {
-            let FilledResponse { text, lost } = self.filled(&waiting, mind, mind.rules);
+            let FilledResponse { text, lost } = self.filled(&waiting, mind, mind.rules, &|_| None);
             let (is_final, turn) = (waiting.is_final, waiting.turn);
-            let response = Response { is_final, turn, was_held: true, text };
+            let response = Response { is_final, turn, was_held: true, at: None, text };
             match is_final {
                 true if self.holds_back(mind, waiting.is_last, &lost) => {
                     emissions.add(Note(self.held_back(turn, waiting.text, &response.text, &lost)));
@@ -245,7 +245,7 @@ impl TurnContext {
         let said = format!("Your response of turn {turn} was delivered as you wrote it: {why}");
         emissions.add(Note(told(mind.turns, said)));
         let asked = self.entries(&mind.answered()).await?;
-        let response = Response { is_final: true, turn, was_held: true, text };
+        let response = Response { is_final: true, turn, was_held: true, at: None, text };
         emissions.add(Answer::new(asked, response));
         mind.close_response(true, true);
         Ok(())
@@ -330,12 +330,14 @@ impl TurnContext {
         Notice { held_back: Some(text.to_owned()), ..undelivered(turn, written, &why) }
     }
 
-    /// The text of a response, with each reference replaced by its value.
+    /// The text of a response, with each reference replaced by its value. `own` has the values of
+    /// the turn at hand, which the log has got since this handling began.
     pub(super) fn filled(
         &self,
         waiting: &PendingResponse,
         mind: &Mind,
         rules: Option<u32>,
+        own: &dyn Fn(&str) -> Option<Lookup<'static>>,
     ) -> FilledResponse {
         let (agent, turn) = (&*self.agent().name, waiting.turn);
         if !self.agent().settings.has_references() {
@@ -347,6 +349,9 @@ impl TurnContext {
             graph.to_mut().shows(&agent.into(), turn, self.feed_inputs.feeds.contents(agent));
         }
         let value = |name: &str| {
+            if let Some(own) = own(name) {
+                return own;
+            }
             let meaning = graph.meaning(agent, name, waiting.at, turn);
             let is_action = matches!(meaning, Meaning::Action(_));
             let value = match meaning {
@@ -386,12 +391,17 @@ impl TurnContext {
         FilledResponse { text: filled.text, lost }
     }
 
-    /// A partial response that is delivered at once.
-    pub(super) fn partial(&self, turn: u64, text: &str, metadata: Map<String, Value>) -> Response {
+    /// The text of a partial response that is delivered at once.
+    pub(super) fn partial(
+        &self,
+        turn: u64,
+        text: &str,
+        metadata: Map<String, Value>,
+        own: &dyn Fn(&str) -> Option<Lookup<'static>>,
+    ) -> String {
         let rules = self.form(&[]).1;
         let pending = PendingResponse::now(turn, text, metadata);
-        let FilledResponse { text, .. } = self.filled(&pending, &self.mind, rules);
-        Response { is_final: false, turn, was_held: false, text }
+        self.filled(&pending, &self.mind, rules, own).text
     }
 }
 

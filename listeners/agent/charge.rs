@@ -108,7 +108,10 @@ impl TurnContext {
             it.reserved = self.reservation(&it.prompt);
             let charge = self.out.charge.send(it.reserved.clone().into());
             let fault = match self.arrivals.unless::<Interrupt, _>(charge).await {
-                Some(Ok(())) => return Ok(Ok(it)),
+                Some(Ok(())) => {
+                    self.if_stopped(&it.reserved, &Generation::unasked());
+                    return Ok(Ok(it));
+                }
                 Some(Err(fault)) => fault,
                 None => return Ok(Err(TurnOutcome::Interrupted)),
             };
@@ -253,7 +256,7 @@ impl TurnContext {
             // that one.
             return settlements(record).nth(usize::from(self.mind.reserved.is_some()));
         }
-        let written = (it.text.len() + it.reasoned) as u64;
+        let written = (it.text.len().max(it.received) + it.reasoned) as u64;
         let (usage, is_estimate) = match it.usage {
             Some(usage) => (usage, false),
             None if it.is_unasked => (Usage::default(), false),
@@ -266,8 +269,21 @@ impl TurnContext {
         };
         let cost = price.map(|it| it.cost_of(&usage)).or(usage.cost_micros);
         let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
+        // A turn that only waits for a rate limit counts as none.
+        let waits = it.error.is_some() && self.rate_limit_wait(it).is_some();
+        let turns = if waits { -reserved.turns } else { 0 };
+        let settled = budget::Charge { turns, ..settled };
         let settled = settled.with_cache(usage.cached, usage.cache_written);
         Some(budget::Charge { model: it.answered_by.clone().or(settled.model), ..settled })
+    }
+
+    /// Says what the turn's settlement is if the pump stops the turn now.
+    pub(super) fn if_stopped(&self, reserved: &budget::Charge, it: &Generation) {
+        if self.record.0.is_none()
+            && let Some(settled) = self.settlement(reserved, it)
+        {
+            self.out.charge.if_stopped(settled.into());
+        }
     }
 
     /// The settlement of a turn that a stop of the pump cut off. The settlement charges the
@@ -309,6 +325,11 @@ impl TurnContext {
 }
 
 impl Generation {
+    /// A generation whose model hasn't got the prompt.
+    fn unasked() -> Generation {
+        Generation { is_unasked: true, ..Generation::default() }
+    }
+
     /// Records that no reply began. If the model never got the prompt, nothing was spent.
     pub(super) fn fails(&mut self, error: &model::Error) {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};

@@ -1,9 +1,10 @@
 //! Generations. A generation is a model's reply, on which the agent acts while the model writes it.
 
+use std::collections::BTreeSet;
+use std::iter::Peekable;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pumphouse::listener::Answer;
 use pumphouse::model::{Price, Prompt, Reply as ModelReply, Signed, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
@@ -12,18 +13,21 @@ use pumphouse::wire::Json;
 use pumphouse::wire::budget::Charge;
 use serde_json::{Map, Value};
 
+use super::super::action::call::untimed;
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
-use super::super::action::words::{Action, ActionKind, METADATA, Mode};
+use super::super::action::words::{Action, ActionKind, ActionResult, METADATA, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::TRIGGER;
+use super::abilities::AWAIT;
 use super::answer_format::{AnswerFormat, open_name};
 use super::blocks::note_metadata;
 use super::compensation::Callable;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
 use super::metadata_references::{metadata_in, note_fields};
+use super::partial::{Partials, WaitingPartial, recorded};
 use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
 use super::words::{
@@ -59,6 +63,8 @@ pub(super) struct Generation {
     pub(super) is_unasked: bool,
     /// Whether the model failed, so that the agent counts as not healthy.
     pub(super) model_is_down: bool,
+    /// The number of bytes of text that came from the model.
+    pub(super) received: usize,
     /// The number of bytes of reasoning that the model showed.
     pub(super) reasoned: usize,
     /// The charge that replaces the turn's reservation with the amounts that the turn used.
@@ -94,6 +100,28 @@ pub(super) struct Generation {
     pub(super) todos: Vec<TodoUntil>,
     /// The checklists that the reply closed, by their ids.
     pub(super) closed: Vec<u64>,
+    /// What the reply waits for by `<await>`: names, or nothing for all that is under way.
+    pub(super) awaits: Option<String>,
+    /// The last thought of the reply, or the ids of its calls: what the reply came to, in short.
+    pub(super) gist: Gist,
+}
+
+/// What a reply came to, in short.
+#[derive(Default)]
+pub(super) struct Gist {
+    thought: Option<String>,
+    calls: Vec<String>,
+}
+
+impl Gist {
+    /// The last thought, or else the calls. Empty if the reply has neither.
+    pub(super) fn text(&self) -> String {
+        match (&self.thought, &self.calls[..]) {
+            (Some(thought), _) => thought.clone(),
+            (None, []) => String::new(),
+            (None, calls) => format!("it called {}", calls.join(", ")),
+        }
+    }
 }
 
 impl Generation {
@@ -108,6 +136,7 @@ impl Generation {
         self.calls += 1;
         self.syncs += usize::from(action.mode == Mode::Sync);
         self.heeded += usize::from(action.mode != Mode::FireAndForget);
+        self.gist.calls.push(format!("{} ({})", action.name, action.id));
     }
 
     /// Whether the reply is incomplete.
@@ -134,12 +163,18 @@ pub(super) struct OngoingGeneration<'a> {
     pub(super) context: &'a TurnContext,
     pub(super) turn: u64,
     /// The version of the rules by which the reply is read. None means those of 0.1.0.
-    rules: Option<u32>,
+    pub(super) rules: Option<u32>,
     reading: Reading,
     is_last: bool,
-    /// The partial responses that an earlier attempt sent. A resumed turn sends the recorded texts,
-    /// since replacing the references again could give other texts.
-    earlier: std::vec::IntoIter<Response>,
+    /// The partial responses that the log has of this turn, if an earlier attempt or the replayed
+    /// handling sent some. A resumed turn sends the recorded texts, since replacing the references
+    /// again could give other texts.
+    pub(super) earlier: Peekable<std::vec::IntoIter<Response>>,
+    /// The places of the responses that had to wait, as the log has them. None if the turn is neither
+    /// resumed nor replayed.
+    pub(super) recorded_waits: Option<BTreeSet<u64>>,
+    /// The actions of this turn, and the partial responses that wait for them.
+    pub(super) partials: Partials,
     pub(super) reasoning: String,
     /// The parts that the provider signed, such as encrypted reasoning. Later prompts return these
     /// parts unchanged, with the reply's calls.
@@ -147,6 +182,11 @@ pub(super) struct OngoingGeneration<'a> {
     pub(super) spoken: Generation,
     /// The number of calls and payloads that were refused.
     refused: usize,
+    /// The reservation of the turn.
+    pub(super) reserved: Charge,
+    /// The number of bytes of the reply that the settlement counts which is booked if the turn is
+    /// stopped.
+    pub(super) settled_upto: usize,
     /// The metadata that the reply has set so far.
     pub(super) said: Map<String, Value>,
     /// The positions in the reply at which refused payloads begin, in bytes.
@@ -163,19 +203,27 @@ impl<'a> OngoingGeneration<'a> {
         earlier: &[Entry],
     ) -> OngoingGeneration<'a> {
         let (spoken, rules) = (Generation::default(), context.reading_rules(earlier));
-        let earlier = earlier.iter().filter_map(|it| it.decode().ok());
-        let earlier = earlier.collect::<Vec<Response>>().into_iter();
+        let known = match earlier {
+            [] => context.record.0.as_deref(),
+            sent => Some(sent),
+        };
+        let (waits, earlier) = known.map(recorded).unzip();
+        context.arrivals.keep::<ActionResult>();
         OngoingGeneration {
             context,
             turn,
             rules,
             reading: reading(rules),
             is_last,
-            earlier,
+            earlier: earlier.unwrap_or_default().into_iter().peekable(),
+            recorded_waits: waits,
+            partials: Partials::default(),
             reasoning: String::new(),
             signed: Vec::new(),
             spoken,
             refused: 0,
+            reserved: Charge::default(),
+            settled_upto: 0,
             said: Map::new(),
             unsent: Vec::new(),
             is_late: false,
@@ -186,7 +234,9 @@ impl<'a> OngoingGeneration<'a> {
         mut self,
         prompt: Prompt,
         system: &SystemPrompt,
+        reserved: &Charge,
     ) -> Result<Generation, Fault> {
+        self.reserved = reserved.clone();
         let agent = self.context.agent();
         let mut reader = ReplyReader::new(self.turn, &system.reading, &agent.settings, self.rules);
         reader.may_call(Callable::of(&self.context.capabilities, &agent.name));
@@ -308,6 +358,7 @@ impl<'a> OngoingGeneration<'a> {
                 let text = it.recorded(&self.unsent, self.reading);
                 if !text.is_empty() {
                     self.spoken.thought = true;
+                    self.spoken.gist.thought = Some(text.clone());
                     let is_told = self.context.agent().settings.control_flow && it.depth > 0;
                     let depth = is_told.then_some(it.depth);
                     out.thought.send(Note(Thought { turn, depth, text })).await?;
@@ -395,7 +446,9 @@ impl<'a> OngoingGeneration<'a> {
                 note_metadata(&mut action, |field| self.field(field));
                 note_fields(&mut action, self.rules, |field| self.declared_field(field));
                 self.context.hand_metadata(&mut action);
+                untimed(&mut action, &self.context.capabilities);
                 self.spoken.begins(&action);
+                self.partials.begins(&action);
                 self.context.out.act.send(To("action", action)).await
             }
             Err(mistakes) => {
@@ -430,8 +483,16 @@ impl<'a> OngoingGeneration<'a> {
             metadata = metadata_in(&text, self.rules, |field| self.declared_field(field));
         }
         let is_free = self.is_free(&names, is_final);
+        let mut on: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        if !is_final && !is_free && !self.context.is_old() {
+            let after = self.partials.count();
+            let partial = WaitingPartial { text: text.clone(), metadata: metadata.clone(), after };
+            match self.deliver_by_now(partial, from).await? {
+                Some(partial) => self.partials.wait(partial),
+                None => return Ok(()),
+            }
+        }
         if !is_free && !self.context.is_old() {
-            let mut on: Vec<String> = names.into_iter().map(str::to_owned).collect();
             let mut has_metadata = false;
             // `metadata` is listed once. An action's name is listed as often as the text has it, as
             // in older logs.
@@ -451,20 +512,20 @@ impl<'a> OngoingGeneration<'a> {
             let (place, waits, finale) = ((from, to), !is_free, None);
             self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits, place });
         } else if is_free {
-            let now = || self.context.partial(self.turn, &text, metadata);
-            let response = self.earlier.next().unwrap_or_else(now);
-            let asked =
-                self.context.entries(&self.context.mind.answered_by(self.context.until())).await?;
-            self.context.out.partial.send(Answer::partial(asked, response)).await?;
+            let recorded = self.earlier.next().filter(|_| self.context.record.0.is_none());
+            let now = || self.context.partial(self.turn, &text, metadata, &|_| None);
+            let text = recorded.map_or_else(now, |it| it.text);
+            let (turn, at) = (self.turn, None);
+            self.send_partial(Response { is_final: false, turn, was_held: false, at, text })
+                .await?;
         }
         Ok(())
     }
 
     /// Whether a response may be delivered at once. A final response waits for every call of this
-    /// turn. A partial one waits for the turn's `sync` calls. If it has references, it waits for
-    /// all calls of the turn, since their results come only after the turn. Each response also
-    /// waits for earlier waiting responses. The agent's mind checks the calls and responses of
-    /// earlier turns.
+    /// turn. A partial one waits for the turn's `sync` calls, and for the calls of the turn that it
+    /// names. Each response also waits for earlier waiting responses. The agent's mind checks the
+    /// calls and responses of earlier turns.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.context.is_old() {
@@ -472,7 +533,7 @@ impl<'a> OngoingGeneration<'a> {
         }
         let own = match is_final {
             true => calls == 0,
-            false => syncs == 0 && (names.is_empty() || calls == 0),
+            false => syncs == 0 && !names.iter().any(|it| self.partials.has(it)),
         };
         own && waiting == 0 && self.context.mind.is_free(names, is_final)
     }
@@ -490,6 +551,9 @@ impl<'a> OngoingGeneration<'a> {
         is_core: bool,
         place: (usize, usize),
     ) -> Result<(), Fault> {
+        if is_core && local == AWAIT {
+            return self.awaits(element.ok().as_ref()).await;
+        }
         (self.spoken.did, self.spoken.acted) = (true, true);
         let element = match element {
             Ok(element) => element,
@@ -525,6 +589,28 @@ impl<'a> OngoingGeneration<'a> {
             }
             Err(fault) => self.misunderstood(&local, &fault).await,
         }
+    }
+
+    /// Takes an `<await>`: the agent's next turn begins once all that is under way is done or, with
+    /// `on`, once these actions are.
+    async fn awaits(&mut self, element: Option<&Element>) -> Result<(), Fault> {
+        let on = element.and_then(|it| it.attribute("on")).unwrap_or_default().to_owned();
+        let mind = &self.context.mind;
+        let is_unknown = |it: &&str| !self.partials.has(it) && !mind.knows(it);
+        let unknown: Vec<&str> = names_awaited(&on).filter(is_unknown).collect();
+        let runs = self.spoken.calls > 0 || mind.under_way().next().is_some();
+        let text = match (&unknown[..], runs) {
+            ([], true) => {
+                (self.spoken.did, self.spoken.acted) = (true, true);
+                self.spoken.awaits = Some(on);
+                return Ok(());
+            }
+            (_, false) => "<await> waits for nothing: nothing of yours runs.".to_owned(),
+            (all, true) => {
+                format!("<await> waits for nothing: nothing is called {}.", all.join(", "))
+            }
+        };
+        self.notice(text, None).await
     }
 
     /// Whether a payload is valid and has a receiver. If a payload stands where markup counts as
@@ -596,4 +682,9 @@ impl<'a> OngoingGeneration<'a> {
             Some((taker.name.clone(), name.clone()))
         })
     }
+}
+
+/// The names that an `<await>` lists.
+pub(super) fn names_awaited(on: &str) -> impl Iterator<Item = &str> {
+    on.split([',', ' ', '\n', '\t']).filter(|it| !it.is_empty())
 }

@@ -12,7 +12,8 @@ use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::generation::Generation;
 use super::words::{
-    CognitionOut, ContextFull, ContextSummary, Correction, Notice, RateLimited, Response, Stopped,
+    AgentProgress, CognitionOut, ContextFull, ContextSummary, Correction, Notice, RateLimited,
+    Response, Stopped,
 };
 
 /// Writes an element with this name, attributes and text, such as the root of an agent.
@@ -62,6 +63,7 @@ impl IntoEmit for Emissions {
             To::<ClearTimer>::emits(),
             To::<SetTimer>::emits(),
             NoteAbove::<RateLimited>::emits(),
+            NoteAbove::<AgentProgress>::emits(),
             To::<CognitionOut>::emits(),
             Note::<To<DeclareFeeds>>::emits(),
             To::<RefreshFeeds>::emits(),

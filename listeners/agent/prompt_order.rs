@@ -81,7 +81,7 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
             } else if is_settled(entry) {
                 responses.remove(0);
             }
-        } else if entry.from() == ACTION && !actions.is_empty() && !entry.is::<ActionResult>() {
+        } else if !actions.is_empty() && is_call(entry) {
             if let Some(key) = entry.key()
                 && let Some(of) = action_of(&key)
                 && let Some((_, has_begun)) = actions.get_mut(&of)
@@ -110,6 +110,15 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     let parts = [listed("running", running.collect()), listed("held", held.collect())];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join("; ")) }
+}
+
+/// Whether the entry may be the call of an action, or say that the call has a thread of its own.
+fn is_call(entry: &Entry) -> bool {
+    match entry.from() {
+        ACTION => !entry.is::<ActionResult>(),
+        "core" => entry.to() == Some(ACTION) && entry.is::<ThreadSpawned>(),
+        _ => false,
+    }
 }
 
 /// Whether an agent's entry settles a waiting response. Such an entry delivers the response, or

@@ -1,9 +1,10 @@
 //! Reads a model's reply, piece by piece from the model, or from the log.
 
+use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{self, Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 
 use super::escape;
@@ -12,7 +13,12 @@ use super::reply_parts::ReplyReader;
 use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Interrupt, ModelDown, ModelFailed, ModelUp, ReasoningSigned,
+    Response,
 };
+
+/// The settlement that counts if a turn is stopped is renewed each time that this many further bytes
+/// of its reply have come.
+const SETTLED_EVERY: usize = 64;
 
 impl OngoingGeneration<'_> {
     /// Asks the model for a reply, and acts on the reply piece by piece. An interrupt ends the
@@ -24,6 +30,7 @@ impl OngoingGeneration<'_> {
         system: &SystemPrompt,
     ) -> Result<(), Fault> {
         let (model, arrivals) = (&self.context.agent().model, &self.context.arrivals);
+        self.context.if_stopped(&self.reserved, &self.spoken);
         match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
             Some(Ok(mut reply)) => {
                 self.listen(&mut *reply, reader, system).await?;
@@ -116,7 +123,19 @@ impl OngoingGeneration<'_> {
         self.spoken.is_refused = refused == Some(true);
         self.spoken.limited = waits_ms.map(Duration::from_millis);
         self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
-        for part in reader.again(&text) {
+        // Partial responses that had to wait are delivered where they were.
+        let late: Vec<u64> =
+            record.iter().filter_map(|it| it.decode_if::<Response>()?.at).collect();
+        let mut from = 0;
+        for at in late.into_iter().map(|it| usize::try_from(it).unwrap_or(usize::MAX)) {
+            let piece = text.get(from..at).unwrap_or_default();
+            from += piece.len();
+            for part in reader.again(piece) {
+                self.act(part).await?;
+            }
+            self.deliver_waiting(at).await?;
+        }
+        for part in reader.again(&text[from..]) {
             self.act(part).await?;
         }
         Ok(())
@@ -129,21 +148,24 @@ impl OngoingGeneration<'_> {
         system: &SystemPrompt,
     ) -> Result<(), Fault> {
         loop {
-            let piece = self.context.arrivals.unless::<Interrupt, _>(reply.next()).await;
+            let piece = self.next_piece(reply, reader.text.len()).await?;
             let Some(piece) = piece else {
                 self.note_interrupt();
                 return Ok(());
             };
             match piece {
                 Ok(Some(Piece::Text(text))) => {
+                    self.receives(text.len());
                     for part in reader.feed(&text) {
                         self.act(part).await?;
                     }
+                    self.deliver_waiting(reader.text.len()).await?;
                 }
                 Ok(Some(Piece::Reasoning(text))) => {
                     let text = escape::recorded(&text).into_owned();
                     self.live("reasoning", text.clone());
                     self.spoken.reasoned += text.len();
+                    self.receives(0);
                     self.reasoning += &text;
                 }
                 Ok(Some(Piece::Call(call))) => {
@@ -156,7 +178,10 @@ impl OngoingGeneration<'_> {
                     }
                 }
                 Ok(Some(Piece::Signed(it))) => self.signed.push(it),
-                Ok(Some(Piece::Usage(usage))) => self.spoken.usage = Some(usage),
+                Ok(Some(Piece::Usage(usage))) => {
+                    self.spoken.usage = Some(usage);
+                    self.context.if_stopped(&self.reserved, &self.spoken);
+                }
                 Ok(Some(Piece::Stop(stop))) => {
                     self.spoken.truncated = stop == Stop::MaxTokens;
                     self.spoken.stop = stop.as_str().to_owned();
@@ -179,6 +204,35 @@ impl OngoingGeneration<'_> {
                     return Ok(());
                 }
             }
+        }
+    }
+
+    /// Waits for the next piece of the reply. Meanwhile, delivers partial responses as their values
+    /// come. None means that an interrupt has come. `at` is the number of bytes of the reply so far.
+    async fn next_piece(
+        &mut self,
+        reply: &mut dyn ModelReply,
+        at: usize,
+    ) -> Result<Option<Result<Option<Piece>, model::Error>>, Fault> {
+        let arrivals = &self.context.arrivals;
+        let mut next = pin!(arrivals.unless::<Interrupt, _>(reply.next()));
+        loop {
+            tokio::select! {
+                biased;
+                piece = &mut next => return Ok(piece),
+                () = arrivals.more() => self.deliver_waiting(at).await?,
+            }
+        }
+    }
+
+    /// Counts bytes of the reply that came, and keeps the settlement up to date that counts if the
+    /// turn is stopped.
+    fn receives(&mut self, bytes: usize) {
+        self.spoken.received += bytes;
+        let all = self.spoken.received + self.spoken.reasoned;
+        if all >= self.settled_upto + SETTLED_EVERY {
+            self.settled_upto = all;
+            self.context.if_stopped(&self.reserved, &self.spoken);
         }
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use pumphouse::model::{Prompt, PromptMessage, Role};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ThreadResult, ThreadStatus};
+use pumphouse::wire::core::{ThreadCancelled, ThreadResult, ThreadStatus};
 use pumphouse::xml::{Child, escape_attribute};
 
 use super::super::action::words::ActionResult;
@@ -30,6 +30,8 @@ use super::words::{
     CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped, flag,
 };
 
+/// The listener that ends, pauses and resumes threads for agents.
+const THREAD: &str = "thread";
 /// The line above a late result. A result of an action or a thread is late if the work that asked
 /// for it had ended.
 const LATE: &str = "[A late result, of work that you have answered:]";
@@ -155,7 +157,7 @@ fn put_part(prompt: &mut Prompt, it: Part) {
 
 /// The text for a message to the agent from another sender. None for the records of feeds.
 pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String> {
-    if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
+    if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() || is_of_others(entry) {
         return None;
     }
     if entry.is::<ActionResult>() {
@@ -185,6 +187,12 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
         (from, 1) => format!("[From {from}]\n{text}"),
         (from, form) => headed(form, from, &text),
     })
+}
+
+/// Whether the entry is about a thread that the agent neither opened nor steers. A trigger, for
+/// example, answers a change of metadata with the end of the run that the change has made needless.
+fn is_of_others(entry: &Entry) -> bool {
+    entry.is::<ThreadCancelled>() && entry.from() != THREAD
 }
 
 /// A text, escaped and headed by its sender. From form 4 on, texts of the console have no heading.

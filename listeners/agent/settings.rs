@@ -11,7 +11,7 @@ use super::super::action::InternalActions;
 use super::super::action::words::{Dialect as CallDialect, References};
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
-pub use super::super::mind::FinalWithActions;
+pub use super::super::mind::{FinalWithActions, Wake};
 use super::action_templates::Templates;
 use super::prompt_form::RESULT_BYTES;
 use super::words::Dispatch;
@@ -40,6 +40,8 @@ pub struct Settings {
     pub final_with_actions: FinalWithActions,
     /// The local names of payloads besides `response` that end the agent's work.
     pub final_payloads: Vec<String>,
+    /// When results of actions begin the agent's next turn.
+    pub wake: Wake,
     /// The maximum number of turns for one work, counted from the message or tick that begins the
     /// work.
     pub max_turns: u64,
@@ -102,6 +104,7 @@ impl Default for Settings {
             text_is_response: None,
             final_with_actions: FinalWithActions::Hold,
             final_payloads: Vec::new(),
+            wake: Wake::Each,
             max_turns: 50,
             agent_calls: Calls::OwnThread,
             metadata: Fields::default(),

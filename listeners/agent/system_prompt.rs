@@ -14,10 +14,10 @@ use super::super::action::words::NAME as ACTION;
 use super::super::feed::definition::{METADATA, PEERS, PROTOCOL};
 use super::super::metadata::show;
 use super::Agent;
-use super::abilities;
+use super::abilities::{self, AWAIT};
 use super::answer_format::AnswerFormat;
 use super::peer_text::{call, is_shown};
-use super::settings::{Dialect, FinalWithActions, Settings};
+use super::settings::{Dialect, FinalWithActions, Settings, Wake};
 use super::tools::{Tools, offered};
 use super::words::is_offered;
 
@@ -148,7 +148,8 @@ pub(super) fn markup(agent: &Agent, seen: &Capabilities, peers: &[&Described]) -
             markup = markup.peer(schema.name.local());
         }
     }
-    markup
+    // A peer's payload of this name keeps its meaning.
+    markup.core(AWAIT)
 }
 
 /// The text of the protocol for an agent's settings.
@@ -187,7 +188,16 @@ fn how_to_write(settings: &Settings) -> String {
         true => said.to_owned(),
         false => format!("<response{last}>{said}</response>"),
     };
+    let waiting = match settings.wake {
+        Wake::Each if is_native => "",
+        Wake::Each => {
+            "; write only a thought to wait for it, or <await/> to have your next turn once all of \
+             it is done"
+        }
+        Wake::All => "; you have your next turn once all of it is done",
+    };
     let text = template.replace("{responses}", &responses).replace("{text}", text);
+    let text = text.replace("{waiting}", waiting);
     text.replace("{example}", &example).replace("{references}", references(settings, false))
 }
 

@@ -373,14 +373,16 @@ impl Transcript {
         let is_own = entry.to() == Some(from) && !entry.is_from_identity();
         let begins =
             entry.is::<CognitionSystem>() || entry.is::<CognitionIn>() || entry.is::<ContextFull>();
-        let standing = match is_own && begins {
+        // An agent that stops before its first turn, such as for its budget, says so to its asker.
+        let is_agent = is_own && begins || entry.is::<Stopped>() && self.answers(entry);
+        let standing = match is_agent {
             true => Participant::Agent,
-            // A listener that answers its asker without a turn is no agent.
+            // Any other listener that answers its asker without a turn is no agent.
             false if self.answers(entry) => Participant::Other,
             false => return Vec::new(),
         };
         match self.standing.insert(from.to_owned(), standing) {
-            Some(Participant::Asked(waiting)) if begins => waiting,
+            Some(Participant::Asked(waiting)) if is_agent => waiting,
             _ => Vec::new(),
         }
     }

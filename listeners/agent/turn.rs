@@ -22,10 +22,13 @@ use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::{Keep, OnFull};
 use super::system_prompt::SystemPrompt;
 use super::words::{
-    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes, text_may_answer,
+    AgentProgress, CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull,
+    Correction, Interrupt, Limited, Notice, RULES, Response, Stopped, counts_work,
+    explains_mistakes, text_may_answer,
 };
 
+/// The maximum number of bytes of a turn's gist, which the agent's caller gets.
+const GIST_BYTES_MAX: usize = 400;
 /// The maximum number of characters of a reply that a correction quotes.
 const QUOTED: usize = 40;
 
@@ -47,6 +50,7 @@ impl TurnContext {
         let mut rules = Rules::new(settings.final_with_actions, settings.max_turns);
         rules.counts_work = counts_work(self.rules_at_hand());
         rules.awaits_view = self.begun_as(&[]).is_none();
+        rules.wake = settings.wake;
         rules
     }
 
@@ -144,7 +148,7 @@ impl TurnContext {
         }
         self.record_begin(turn, until, self.form(earlier), &it).await?;
         let ongoing = OngoingGeneration::new(self, turn, it.is_last, earlier);
-        let mut spoken = ongoing.speak(it.prompt, system).await?;
+        let mut spoken = ongoing.speak(it.prompt, system, &it.reserved).await?;
         spoken.charge = self.settlement(&it.reserved, &spoken);
         spoken.is_last = it.is_last;
         Ok(TurnOutcome::Turned(Box::new(spoken)))
@@ -367,6 +371,7 @@ impl TurnContext {
             is_idle: it.is_idle(is_old),
             calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),
             wrote_root: (it.wrote_root && !is_old).then_some(true),
+            awaits: it.awaits.clone(),
             held_from: held.map(|it| it.0 as u64),
             held_to: held.map(|it| it.1 as u64),
             text: it.text.clone(),
@@ -381,7 +386,7 @@ impl TurnContext {
 
     /// The time before the agent asks its provider again, in milliseconds, as [`wait_ms`] computes
     /// it.
-    fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
+    pub(super) fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
         wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
     }
 
@@ -421,6 +426,11 @@ impl TurnContext {
                 emissions.add(NoteAbove(rate_limited(waits_ms)));
             }
         }
+        let gist = it.gist.text();
+        if mind.work.is_some() && self.is_below_another() && !gist.is_empty() {
+            let text = gist[..gist.floor_char_boundary(GIST_BYTES_MAX)].to_owned();
+            emissions.add(NoteAbove(AgentProgress { turn: mind.turns, text }));
+        }
         // The next handling will see the results that the turn's actions have by then.
         if mind.work.is_some() && !is_interrupted {
             emissions.add(self.own_root(&mind)?);
@@ -443,7 +453,7 @@ impl TurnContext {
         let (mut filled, mut lost) = (None, Vec::new());
         if answer.finale.is_none() {
             let pending = PendingResponse::now(turn, &answer.text, answer.metadata.clone());
-            let response = self.filled(&pending, mind, self.form(&[]).1);
+            let response = self.filled(&pending, mind, self.form(&[]).1, &|_| None);
             (filled, lost) = (Some(response.text), response.lost);
         }
         let is_last = it.is_last || self.is_last_by_turns() || mind.was_last_turn();
@@ -464,7 +474,8 @@ impl TurnContext {
             (Some(element), _) => emissions.add(Answer::new(asked, element.clone())),
             (None, text) => {
                 let text = text.unwrap_or_default();
-                let response = Response { is_final: true, turn, was_held: false, text };
+                let (was_held, at) = (false, None);
+                let response = Response { is_final: true, turn, was_held, at, text };
                 emissions.add(Answer::new(asked, response));
             }
         }

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::schedule::CurrentThread;
 use super::words::action::{Mode, Status};
 use super::words::agent::CognitionTools;
-pub use what_next::{Next, Rules, Stop, StopReason};
+pub use what_next::{Next, Rules, Stop, StopReason, Wake};
 
 /// What happens to a final response while actions of its work are unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +56,9 @@ pub struct Mind {
     pub turns: u64,
     /// The version of the rules that the agent's newest turn follows. None for turns of 0.1.0.
     pub rules: Option<u32>,
-    /// The number of turns that a stop of the pump cut off. They don't count against `max_turns`.
-    pub cuts: u64,
+    /// The number of turns that don't count against `max_turns`: a stop of the pump cut them off,
+    /// or they only waited for a rate limit.
+    pub uncounted: u64,
     /// The newest system prompt of the agent's model. None before the first one.
     pub system: Option<Arc<str>>,
     /// The tools that the agent's model was last offered in the provider's own protocol.
@@ -101,10 +102,23 @@ pub struct Mind {
     last: LastTurn,
     /// The number of turns in a row in which the model failed.
     failures: u32,
+    /// The number of turns in a row that waited for a rate limit.
+    waits: u32,
     /// Whether the provider refused the last turn, so that another attempt would be refused, too.
     is_refused: bool,
     /// Whether the agent sleeps: it has no further turn until something new arrives.
     slept: bool,
+    /// What the agent's newest reply waits for by `<await>`. None if the reply has none.
+    awaited: Option<Awaited>,
+}
+
+/// What an `<await>` of a reply waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// Everything that is under way for the work.
+    All,
+    /// These actions, by their entry numbers.
+    Actions(Vec<u64>),
 }
 
 /// The asker of work.
@@ -315,10 +329,9 @@ impl Mind {
         u32::try_from(open.count()).unwrap_or(u32::MAX)
     }
 
-    /// The number of the agent's turns in the thread, without those that a stop of the pump cut
-    /// off.
+    /// The number of the agent's turns in the thread, without those that don't count.
     fn turns_counted(&self) -> u64 {
-        self.turns.saturating_sub(self.cuts)
+        self.turns.saturating_sub(self.uncounted)
     }
 
     /// The number of turns that count against `max_turns`. These are the turns of the work at hand

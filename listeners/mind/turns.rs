@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 
 use super::super::words::action::{Action, Mode, OnError, Status};
 use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
-use super::what_next::Stop;
-use super::{ActionRecord, HeldBack, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
+use super::what_next::{RATE_LIMITS_MAX, Stop};
+use super::{
+    ActionRecord, Awaited, HeldBack, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work,
+};
 
 impl Mind {
     pub(super) fn begin_turn(&mut self, entry: &Entry, cognition: &CognitionIn) {
@@ -32,7 +34,7 @@ impl Mind {
         self.actions
             .retain(|seq, it| it.shown.is_none() || it.work == current || named.contains(seq));
         (self.asked, self.has_feeds) = (None, false);
-        (self.slept, self.last) = (false, LastTurn::default());
+        (self.slept, self.last, self.awaited) = (false, LastTurn::default(), None);
     }
 
     /// The entry numbers of the queued things that a turn shows if it shows the thread up to the
@@ -141,19 +143,22 @@ impl Mind {
         let turn = self.turn.take();
         let is_cut = cognition.stop == CognitionOut::STOPPED;
         self.last.is_over = true;
-        self.last.is_last = turn.as_ref().is_some_and(|it| it.is_last) && !is_cut;
         self.last.is_cut = is_cut;
         self.last.is_filtered = cognition.stop == model::Stop::Filtered.as_str();
         self.last.failed =
             cognition.error.is_some() && !is_cut && cognition.stop != Interrupt::WORD;
         self.last.mistake |= cognition.is_partial && !self.last.failed;
         self.last.began |= cognition.wrote_root == Some(true);
-        self.cuts += u64::from(is_cut);
         self.error = cognition.error.clone().unwrap_or_default();
         self.last.is_limited = cognition.waits_ms.is_some() && self.last.failed;
+        self.waits = if self.last.is_limited { self.waits + 1 } else { 0 };
+        // Waiting for a rate limit is neither a turn nor a failure, unless it doesn't end.
+        let only_waits = self.last.is_limited && self.waits <= RATE_LIMITS_MAX;
+        self.uncounted += u64::from(is_cut || only_waits);
+        let is_last = turn.as_ref().is_some_and(|it| it.is_last);
+        self.last.is_last = is_last && !is_cut && !only_waits;
         self.failures = match self.last.failed {
-            // Waiting for a rate limit is no failure.
-            true => self.failures + u32::from(!self.last.is_limited),
+            true => self.failures + u32::from(!only_waits),
             false => 0,
         };
         self.is_refused = self.last.failed && cognition.refused == Some(true);
@@ -166,6 +171,7 @@ impl Mind {
             waiting.is_early = self.is_early(&waiting);
             self.pending.push_back(waiting);
         }
+        self.awaited = cognition.awaits.as_deref().map(|on| self.awaited_by(on));
         self.hold_old_response(cognition);
         let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
         // In 0.1.0, an agent slept only after a turn that did nothing.
@@ -175,6 +181,16 @@ impl Mind {
         };
         self.slept = self.last.is_limited
             || is_quiet && self.held().is_none() && self.under_way().next().is_some();
+    }
+
+    /// What the names of an `<await>` mean. Without names, the agent waits for everything.
+    fn awaited_by(&self, on: &str) -> Awaited {
+        let names = on.split([',', ' ', '\n', '\t']).filter(|it| !it.is_empty());
+        let meant: Vec<Option<u64>> = names.map(|it| self.names.meant(it)).collect();
+        match &meant[..] {
+            [] => Awaited::All,
+            _ => Awaited::Actions(meant.into_iter().flatten().collect()),
+        }
     }
 
     /// Adds the waiting final response of a turn of 0.1.0. The `cognition_out` of such a turn has
@@ -214,6 +230,9 @@ impl Mind {
     pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
         if is_final {
             self.close();
+        } else if was_waiting && self.turn.is_some() && !self.written.is_empty() {
+            // The response was delivered before its turn ended.
+            self.written.remove(0);
         } else if was_waiting {
             self.pending.pop_front();
         }
@@ -294,8 +313,8 @@ impl Mind {
             return;
         }
         (self.last, self.idle, self.failures) = (LastTurn::default(), 0, 0);
-        self.is_refused = false;
-        self.slept = false;
+        (self.is_refused, self.slept) = (false, false);
+        (self.waits, self.awaited) = (0, None);
         let next = self.queue.iter().find_map(|(seq, it)| match it {
             Queued::Ask(asker) => Some((*seq, asker.clone(), None)),
             Queued::Tick(timer) => {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::super::words::action::{Mode, Status};
 use super::FinalWithActions;
 use super::{
-    ActionRecord, Asker, LastTurn, Mind, Outstanding, OutstandingKind, PendingResponse, Queued,
-    Work,
+    ActionRecord, Asker, Awaited, LastTurn, Mind, Outstanding, OutstandingKind, PendingResponse,
+    Queued, Work,
 };
 
 /// An agent stops after this many consecutive turns without an effect, if no news has come and
@@ -18,6 +18,10 @@ use super::{
 pub(super) const IDLE_MAX: u32 = 2;
 /// An agent stops after this many consecutive turns in which the model failed.
 pub(super) const FAILURES_MAX: u32 = 3;
+
+/// A turn that waits for its provider's rate limit doesn't count as a turn. After this many such
+/// turns in a row, each further one counts as a turn and as a failure of the model.
+pub(super) const RATE_LIMITS_MAX: u32 = 100;
 
 /// The settings of an agent that the rules need.
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +36,27 @@ pub struct Rules {
     /// Whether a turn waits until `view` has answered the agent's `clear-context` or `undo-clear`.
     /// A recorded turn may have begun earlier, so a replay of it doesn't wait.
     pub awaits_view: bool,
+    /// When results begin a turn.
+    pub wake: Wake,
+}
+
+/// When results of actions begin an agent's next turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wake {
+    /// Each result begins a turn.
+    #[default]
+    Each,
+    /// The results of all that is under way begin one turn.
+    All,
 }
 
 impl Rules {
-    /// Creates rules whose `max_turns` holds for each work, and by which turns wait for `view`.
+    /// Creates rules whose `max_turns` holds for each work, by which turns wait for `view`, and by
+    /// which each result begins a turn.
     #[must_use]
     pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
-        Rules { policy, max_turns, counts_work: true, awaits_view: true }
+        Rules { policy, max_turns, counts_work: true, awaits_view: true, wake: Wake::Each }
     }
 }
 
@@ -101,12 +119,40 @@ impl Mind {
         if self.idle >= IDLE_MAX && !is_news && self.under_way().next().is_none() {
             return Next::Stop(StopReason::Idle);
         }
-        if self.is_blocked(rules) || self.held().is_some() {
+        if self.is_blocked(rules) || self.held().is_some() || self.joins(rules) {
             return Next::Wait;
         }
         let LastTurn { began, mistake, failed, is_limited, is_cut, .. } = self.last;
         let goes_on = is_news || !is_limited && (began || mistake || failed || is_cut);
         if goes_on || !self.slept { Next::Turn } else { Next::Wait }
+    }
+
+    /// Whether the agent waits until several things have ended, so that their results take one turn.
+    /// A message, a tick of a timer, or a mistake in the last reply ends the wait.
+    fn joins(&self, rules: &Rules) -> bool {
+        let LastTurn { is_over, mistake, failed, is_limited, is_cut, .. } = self.last;
+        let is_told = mistake || failed && !is_limited || is_cut;
+        let is_call = |it: &Queued| matches!(it, Queued::Ask(_) | Queued::Tick(_));
+        let is_called = self.queue.values().any(|it| is_call(it) && self.is_news(it));
+        if !is_over || is_told || is_called {
+            return false;
+        }
+        match (&self.awaited, rules.wake) {
+            (Some(Awaited::Actions(all)), _) => {
+                all.iter().any(|seq| self.actions.get(seq).is_some_and(|it| it.ended.is_none()))
+            }
+            (Some(Awaited::All), _) | (None, Wake::All) => self.is_joined_by_any(),
+            (None, Wake::Each) => false,
+        }
+    }
+
+    /// Whether anything with an end of its own is under way for the work at hand. A timer has none,
+    /// since it may tick again and again.
+    fn is_joined_by_any(&self) -> bool {
+        let is_timer = |seq: u64| {
+            self.outstanding.get(&seq).is_some_and(|it| it.kind == OutstandingKind::Timer)
+        };
+        self.under_way().any(|seq| !is_timer(seq))
     }
 
     /// Whether a turn that began now would be the last one that `max_turns` allows.
@@ -277,6 +323,12 @@ impl Mind {
         let is_open = |it: &ActionRecord| it.ended.is_none() && it.mode != Mode::FireAndForget;
         let holds = |it: &ActionRecord| is_final && is_open(it) && self.owns(it.work);
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
+    }
+
+    /// Whether a reference of the agent may have this name.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.names.meant(name).is_some()
     }
 
     /// Whether an action of the turn `turn` or an earlier one has the id `name` and has failed. A

@@ -287,6 +287,10 @@ pub struct CognitionOut {
     /// Whether the agent asked itself for another turn, by a payload of its own name.
     #[payload(attribute)]
     pub wrote_root: Option<bool>,
+    /// What the agent waits for by an `<await>` before its next turn: names of actions, or nothing
+    /// for all that is under way.
+    #[payload(attribute, no_example)]
+    pub awaits: Option<String>,
     /// In threads of 0.1.0: the first byte of a final response that waits for the turn's actions.
     #[payload(attribute)]
     pub held_from: Option<u64>,
@@ -382,6 +386,9 @@ pub struct Response {
     /// Whether it waited for results or actions.
     #[payload(attribute)]
     pub was_held: bool,
+    /// If it waited and was delivered before its turn ended: how many bytes of the reply there were.
+    #[payload(attribute, no_example)]
+    pub at: Option<u64>,
     /// The text.
     #[payload(text, value, example = "It will rain.")]
     pub text: String,
@@ -542,6 +549,19 @@ pub struct RateLimited {
     /// The time until the agent asks again.
     #[payload(attribute, example = "PT60S")]
     pub wait: SignedDuration,
+}
+
+/// How far an agent has come with work that another listener called it for. It is recorded in the
+/// caller's thread when a turn ends and another one follows.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
+pub struct AgentProgress {
+    /// The turn that has ended.
+    #[payload(attribute, example = "3")]
+    pub turn: u64,
+    /// The turn's last thought, or its calls.
+    #[payload(text, example = "Two of five files are read.")]
+    pub text: String,
 }
 
 /// Text of a turn while it is written. Followers see it live; it is never in the log.

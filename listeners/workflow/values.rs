@@ -8,7 +8,7 @@ use pumphouse::xml::writable;
 use serde_json::{Value, json};
 
 use super::super::action::Actions;
-use super::super::action::call::lookup;
+use super::super::action::call::{lookup, untimed};
 use super::super::action::variables::{KnownValue, Lookup, step_into};
 use super::super::metadata::METADATA;
 use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References, Status};
@@ -117,7 +117,7 @@ impl Values<'_> {
             StepRefused { run, step: step.name.clone(), undo: is_undo, reason }
         })?;
         let retry = retry_policy(planned).filter(|_| !is_undo);
-        let action = Action {
+        let mut action = Action {
             id: action_id(run, &if is_undo { undo_of(&step.name) } else { step.name.clone() }),
             kind: action_kind(kind),
             mode: Mode::Async,
@@ -132,6 +132,7 @@ impl Values<'_> {
             parameters: Some(writable(&parameters.to_string())),
             ..Action::default()
         };
+        untimed(&mut action, self.capabilities);
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
     }
 

@@ -17,6 +17,9 @@ use crate::xml::Element;
 const LOOKED_AT_MAX: u64 = 10_000;
 /// The name of the message that tells a listener which of its awaited threads have ended.
 const AWAITED: &str = "threads-awaited";
+/// The name of the message with the result of an action, and the namespace of agents' payloads.
+const RESULT: &str = "action-result";
+const AGENTS: &str = "https://xml-pipeline.org/ns/agent/v1";
 /// The most steps that are shown. Of a longer causal chain, the last steps are shown.
 const STEPS_MAX: usize = 1_000;
 
@@ -34,6 +37,9 @@ pub struct Step {
     pub fork: Option<EntryId>,
     /// Other child threads whose results led to the message, too.
     pub joined: Vec<Joined>,
+    /// Other results of actions that led to the message, too: those that its sender got between the
+    /// message that it answers and this one.
+    pub results: Vec<Arc<Entry>>,
 }
 
 /// A child thread, and the entry of its parent thread with the child's result.
@@ -74,6 +80,7 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
             steps[at].joined = ended(log, &steps, at, &awaited).await?;
         } else if next.is_none_or(|it| it.name == ThreadResult::NAME && it.id.thread != *thread) {
             steps[at].joined = joined(log, &steps, at).await?;
+            steps[at].results = results(log, &steps, at).await?;
         }
     }
     Ok(Some(steps))
@@ -150,6 +157,27 @@ async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>,
     Ok(joined)
 }
 
+/// Finds the results of actions that a step's sender got for the work that the step answers. Results
+/// in the causal chain itself are left out.
+async fn results(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Arc<Entry>>, Error> {
+    let entry = &steps[at].entry;
+    let own = |it: &&EntryId| it.thread == entry.id.thread;
+    let Some(asked) = entry.reply_to.as_ref().filter(own) else { return Ok(Vec::new()) };
+    let from = asked.seq.max(entry.id.seq.saturating_sub(LOOKED_AT_MAX));
+    let mut pages = Pages::of(log, &entry.id.thread).after(from).upto(entry.id.seq - 1);
+    let mut results = Vec::new();
+    while let Some(page) = pages.next().await? {
+        let is_result = |it: &&Arc<Entry>| {
+            it.name.local() == RESULT
+                && it.name.namespace() == AGENTS
+                && it.to.as_ref() == Some(&entry.from)
+                && steps.iter().all(|step| step.entry.id != it.id)
+        };
+        results.extend(page.iter().filter(is_result).cloned());
+    }
+    Ok(results)
+}
+
 async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
     /// How many entries after a refused message are searched for the pump's message about the
     /// refusal.
@@ -164,7 +192,7 @@ async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
         let link = log.thread(&entry.id.thread).await?.and_then(|it| it.fork);
         fork = link.filter(|it| it.seq + 1 == entry.id.seq);
     }
-    Ok(Step { entry, is_cut: false, verdict, fork, joined: Vec::new() })
+    Ok(Step { entry, is_cut: false, verdict, fork, joined: Vec::new(), results: Vec::new() })
 }
 
 /// The causal chain of an entry, for people: each step as a sentence and a message.
@@ -196,8 +224,22 @@ pub fn told(steps: &[Step], style: Style) -> String {
             let (below, result) = (line(thread.as_str()), link(result, &step.entry.id.thread));
             writeln!(out, "   {below}, as {result} says").unwrap_or_default();
         }
+        if !step.results.is_empty() {
+            out.push_str("   It rests on these results, too:\n");
+        }
+        for result in &step.results {
+            let id = link(&result.id, &step.entry.id.thread);
+            writeln!(out, "   {id}  {}", line(&of_result(result))).unwrap_or_default();
+        }
     }
     out
+}
+
+/// What a result is of, and its status: `sum: calculate, ok`.
+fn of_result(result: &Entry) -> String {
+    let Ok(element) = Element::from_canonical(result.body.clone()) else { return String::new() };
+    let of = |name: &str| element.attribute(name).unwrap_or_default().to_owned();
+    format!("{}: {}, {}", of("id"), of("name"), of("status"))
 }
 
 /// A sentence that says what a step did.

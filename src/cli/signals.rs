@@ -2,6 +2,9 @@
 
 use crate::cli::screen::Failure;
 
+/// The name of the signal that asks the program to end for good.
+pub(crate) const TERMINATE: &str = "SIGTERM";
+
 /// Receives Ctrl-C and SIGTERM. On systems other than Unix, receives Ctrl-C only.
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -25,7 +28,7 @@ impl Signals {
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "Ctrl-C",
-            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.terminate.recv() => TERMINATE,
         }
     }
 }

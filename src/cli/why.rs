@@ -38,6 +38,8 @@ impl Why {
                 .iter()
                 .map(|it| json!({ "thread": it.thread.as_str(), "result": it.result.to_string() }));
             object["rests_on"] = joined.collect();
+            let results = step.results.iter().map(|it| json!(it.id.to_string()));
+            object["results"] = results.collect();
             to.object(&object)?;
         }
         Ok(Ending::Well)

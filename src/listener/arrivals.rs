@@ -7,9 +7,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::listener::{Context, FromContext, Need};
+use crate::listener::{Context, Entry, FromContext, Need};
 use crate::name::Name;
 use crate::wire::{Fault, Payload};
 
@@ -69,20 +70,40 @@ pub struct Arrivals(Option<ArrivalSignal>);
 /// The signal by which the engine reports arrivals.
 pub(crate) type ArrivalSignal = Arc<ArrivalTokens>;
 
-/// A token for each payload name that has arrived or that the handler has asked for. The token is
-/// cancelled once such a payload has arrived.
+/// The arrivals for one handler.
 #[derive(Debug, Default)]
-pub(crate) struct ArrivalTokens(Mutex<HashMap<Name, CancellationToken>>);
+pub(crate) struct ArrivalTokens {
+    /// A token for each payload name that has arrived or that the handler has asked for. The token
+    /// is cancelled once such a payload has arrived.
+    tokens: Mutex<HashMap<Name, CancellationToken>>,
+    kept: Mutex<KeptArrivals>,
+    /// Tells that a message was kept.
+    news: Notify,
+}
+
+/// The arrived messages that the handler wants to see.
+#[derive(Debug, Default)]
+struct KeptArrivals {
+    /// The names of their payloads.
+    names: Vec<Name>,
+    /// The messages that the handler hasn't taken yet.
+    messages: Vec<Entry>,
+}
 
 impl ArrivalTokens {
-    /// Reports an arrival of this name.
-    pub(crate) fn hear(&self, name: &Name) {
-        self.token(name).cancel();
+    /// Reports an arrival.
+    pub(crate) fn hear(&self, message: &Entry) {
+        self.token(message.name()).cancel();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.names.contains(message.name()) {
+            kept.messages.push(message.clone());
+            self.news.notify_one();
+        }
     }
 
     /// A token that is cancelled once a payload of this name arrives.
     fn token(&self, name: &Name) -> CancellationToken {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(name.clone()).or_default().clone()
     }
 }
@@ -98,6 +119,29 @@ impl Arrivals {
     pub async fn of<P: Payload>(&self) {
         match &self.0 {
             Some(tokens) => tokens.token(&P::NAME).cancelled().await,
+            None => pending().await,
+        }
+    }
+
+    /// From now on, keeps each `P` that arrives for [`kept`](Arrivals::kept).
+    pub fn keep<P: Payload>(&self) {
+        if let Some(it) = &self.0 {
+            it.kept.lock().unwrap_or_else(PoisonError::into_inner).names.push(P::NAME);
+        }
+    }
+
+    /// Returns the messages that have arrived since the last call, of the payloads that
+    /// [`keep`](Arrivals::keep) named. The handlings of these messages still follow.
+    #[must_use]
+    pub fn kept(&self) -> Vec<Entry> {
+        let kept = self.0.as_ref().map(|it| it.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.map(|mut it| std::mem::take(&mut it.messages)).unwrap_or_default()
+    }
+
+    /// Waits until [`kept`](Arrivals::kept) has a message.
+    pub async fn more(&self) {
+        match &self.0 {
+            Some(it) => it.news.notified().await,
             None => pending().await,
         }
     }

@@ -5,8 +5,8 @@
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,9 @@ use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener::emit::aim;
 use crate::listener::need::FoldType;
-use crate::listener::{Apply, Boxed, Entry, FoldOf, Grant, HandlerCall, IntoEmit, Need, Target};
+use crate::listener::{
+    Apply, Boxed, Charge, Entry, FoldOf, Grant, HandlerCall, IntoEmit, Need, Target,
+};
 use crate::log::Flags;
 use crate::wire::{Code, Fault, Live};
 
@@ -459,6 +461,17 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 
     fn from_context(context: &Context<S>) -> Result<Outbox<E>, Fault> {
         Ok(Outbox(context.call.clone(), PhantomData))
+    }
+}
+
+impl Outbox<Charge> {
+    /// Sets the settlement that the pump books if it stops this handler before the handler settles
+    /// its reservation itself, such as when the thread is cancelled. Each call replaces the
+    /// settlement before. Without one, the whole reservation counts as spent.
+    pub fn if_stopped(&self, settlement: Charge) {
+        if let Some(it) = &self.0.stop_charge {
+            *it.lock().unwrap_or_else(PoisonError::into_inner) = Some(settlement.into_budget());
+        }
     }
 }
 

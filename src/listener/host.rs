@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,10 +13,15 @@ use crate::limits::Limits;
 use crate::listener::{ArrivalSignal, Awake, Capabilities, Emit, Entry};
 use crate::name::Name;
 use crate::wire::Fault;
+use crate::wire::budget::Charge;
 use crate::xml::Element;
 
 /// A boxed future that is `Send` and may fail.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+
+/// The settlement that the pump books if it stops a handler before the handler settles what it has
+/// reserved. The handler keeps the settlement up to date.
+pub(crate) type StopCharge = Arc<Mutex<Option<Charge>>>;
 
 /// One call of a handler: the message, and the values from which the handler's arguments are made.
 pub struct HandlerCall {
@@ -35,6 +40,8 @@ pub struct HandlerCall {
     pub(crate) cancel: Option<CancellationToken>,
     /// The signal for [`Arrivals`](crate::listener::Arrivals), if the listener takes that argument.
     pub(crate) arrivals: Option<ArrivalSignal>,
+    /// The settlement for the case that the handler is stopped, if the listener may charge budgets.
+    pub(crate) stop_charge: Option<StopCharge>,
     pub(crate) folds: Vec<Awake>,
     /// The message that [`Asked`](crate::listener::Asked) gives. The cell is empty until the log
     /// has been read. None in the cell means that there is no such message.
@@ -110,7 +117,12 @@ pub trait Host: Send + Sync {
     ) -> Boxed<'a, Vec<Entry>>;
     /// Records a payload of the pump itself in the organism's own thread. The returned future ends
     /// once the log has the payload.
-    fn record_in_organism(&self, name: Name, payload: Element) -> Boxed<'static, ()>;
+    fn record_in_organism(
+        &self,
+        call: &HandlerCall,
+        name: Name,
+        payload: Element,
+    ) -> Boxed<'static, ()>;
     /// Reads up to `limit` entries of the organism's own thread whose number is greater than
     /// `after`. Entries that the log got after the message are left out.
     fn read_organism<'a>(

@@ -50,6 +50,7 @@ pub(crate) use fold::{Awake, FoldId, FoldOf};
 pub use grant::{Charges, EmitCore, Grant, Organism, ReadIdentity, Threads, Timers};
 pub(crate) use grant::{grant_type, may_emit};
 pub use handler::{Arguments, Function, Handler};
+pub(crate) use host::StopCharge;
 pub use host::{Boxed, HandlerCall, Host, OtherThreads};
 pub use join::{Branch, Branches, Join, NoAnswer};
 pub(crate) use lifecycle::{Announcement, AtStop};

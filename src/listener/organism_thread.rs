@@ -61,8 +61,8 @@ impl<S> FromContext<S> for OrganismThread {
 }
 
 impl OrganismThread {
-    /// Records a payload in the organism's own thread, as a payload of the pump. The payload is in
-    /// the log once this returns. If the pump is killed before that, and the listener is
+    /// Records a payload in the organism's own thread, as a payload of the pump, caused by the
+    /// handler's message. The payload is in the log once this returns. If the pump is killed before that, and the listener is
     /// idempotent, the handler runs again and may record the payload a second time. A replay
     /// records nothing.
     ///
@@ -76,7 +76,7 @@ impl OrganismThread {
             return Err(Fault::new(Code::InvalidReturn, text));
         }
         let element = payload.encode()?;
-        self.0.host.record_in_organism(P::NAME, element).await
+        self.0.host.record_in_organism(&self.0, P::NAME, element).await
     }
 
     /// Up to `limit` entries of the organism's own thread whose number is greater than `after`, but

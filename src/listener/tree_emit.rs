@@ -73,6 +73,13 @@ impl Charge {
     }
 }
 
+impl Charge {
+    /// The charge as the log records it.
+    pub(crate) fn into_budget(self) -> budget::Charge {
+        self.0
+    }
+}
+
 /// Makes a charge with details, such as the model and its kinds of tokens.
 impl From<budget::Charge> for Charge {
     fn from(charge: budget::Charge) -> Charge {

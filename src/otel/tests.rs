@@ -129,6 +129,7 @@ impl Written {
             is_idle: false,
             calls: None,
             wrote_root: None,
+            awaits: None,
             held_from: None,
             held_to: None,
             text: SECRET.to_owned(),
@@ -170,7 +171,13 @@ impl Written {
     }
 
     async fn response(&mut self) -> u64 {
-        let it = Response { is_final: true, turn: 1, was_held: false, text: SECRET.to_owned() };
+        let it = Response {
+            is_final: true,
+            turn: 1,
+            was_held: false,
+            at: None,
+            text: SECRET.to_owned(),
+        };
         self.say("ada", "console", &it).await
     }
 

@@ -35,18 +35,23 @@ impl EntryTarget {
     /// Reports that an entry fires a trigger.
     async fn report(&self, rule: &EventRule, entry: &Entry, value: &Value) -> Result<(), String> {
         let chain = Chain::read(&self.pump, rule, entry).await.map_err(|it| it.to_string())?;
+        let about = match entry.cause.as_ref().filter(|_| is_of_organism(entry)) {
+            Some(cause) => self.pump.log().entry(cause).await.map_err(|it| it.to_string())?,
+            None => None,
+        };
+        let by = about.as_ref().and_then(|it| it.to.clone());
         let due = TriggerDue {
             rule: rule.name().to_owned(),
             of: Some(entry.id.to_string()),
-            from: Some(entry.from.to_string()),
+            from: Some(by.as_ref().unwrap_or(&entry.from).to_string()),
             depth: chain.depth + 1,
             first: chain.first.map(|it| it.to_string()),
             within: chain.within.map(|it| it.to_string()),
             value: Json(value.clone()),
         };
-        let session = entry.id.thread.tree();
+        let session = about.as_deref().unwrap_or(entry).id.thread.tree();
         let session = Some(&session).filter(|it: &&ThreadId| it.as_str() != ORGANISM);
-        let id = format!("{}/{}", rule.name(), entry.id);
+        let id = format!("{}/{}", rule.name(), event(entry));
         match push(&self.pump, session, &due, &id).await {
             Err(fault) if is_of_pump(&fault) => Err(fault.to_string()),
             Err(fault) => {
@@ -56,6 +61,26 @@ impl EntryTarget {
             }
             Ok(_) => Ok(()),
         }
+    }
+}
+
+/// Whether an entry stands in the organism's own thread.
+fn is_of_organism(entry: &Entry) -> bool {
+    entry.id.thread.as_str() == ORGANISM
+}
+
+/// The id of the event that an entry reports. What a listener records in the organism's own thread
+/// while it handles a message, and what it answers with the same content, is one event. So are the
+/// answers of one handling to several messages.
+fn event(entry: &Entry) -> String {
+    match &entry.cause {
+        Some(cause) if is_of_organism(entry) || entry.reply_to.is_some() => {
+            let name = entry.name.to_string();
+            let content = [name.as_bytes(), &entry.body].concat();
+            let digest = blake3::hash(&content).to_hex();
+            format!("{cause}/{}", &digest[..16])
+        }
+        _ => entry.id.to_string(),
     }
 }
 

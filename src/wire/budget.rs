@@ -171,6 +171,9 @@ pub struct Charge {
     /// Whether a settlement's tokens are an estimate, because the provider didn't report them.
     #[payload(attribute)]
     pub estimated: Option<bool>,
+    /// Whether the pump booked a settlement for a handler that it stopped.
+    #[payload(attribute)]
+    pub stopped: Option<bool>,
 }
 
 impl Charge {

@@ -99,7 +99,10 @@ impl ActionDefinition {
         let again = u32::from(action.on_error == Some(OnError::Retry));
         ActionDefinition {
             group: group(&action, &parameters),
-            timeout_us: timeout.unwrap_or_else(|| micros(limits.timeout)),
+            timeout_us: timeout.unwrap_or_else(|| match action.untimed {
+                Some(true) => most,
+                _ => micros(limits.timeout),
+            }),
             retry: action.retry.unwrap_or(0).max(again).min(retry_max),
             retry_delay_us: retry_delay.unwrap_or_else(|| micros(limits.retry_delay)),
             action,
@@ -249,6 +252,7 @@ impl Graph {
             attempts: 0,
             state: NodeState::Waiting,
             limited_until: None,
+            progress: None,
             answer: None,
             parts: Parts::default(),
             is_recorded: false,

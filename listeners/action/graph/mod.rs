@@ -96,6 +96,8 @@ struct Node {
     state: NodeState,
     /// The end of the rate limit that the called agent waits for, in microseconds since the epoch.
     limited_until: Option<u64>,
+    /// How far the called agent has come.
+    progress: Option<String>,
     /// The payload that answered the last attempt. None if there was none.
     answer: Option<Element>,
     /// The partial results so far.
@@ -360,6 +362,7 @@ impl Graph {
                     let until = until.unwrap_or_default();
                     message += &format!("; the rate limit of its model lasts until {until}");
                 }
+                message += &node.progress.take().map(|it| format!("; {it}")).unwrap_or_default();
                 let error = Some(ActionError { code: "timed-out".to_owned(), message });
                 let done =
                     ActionOutcome { status: Status::TimedOut, answer: None, error, because: None };

@@ -19,7 +19,7 @@ impl Graph {
         if let Some(node) = self.nodes.get_mut(&id) {
             (node.attempts, node.values) = (attempt, values);
             node.state = NodeState::Running(until);
-            node.limited_until = None;
+            (node.limited_until, node.progress) = (None, None);
         }
         self.live.insert(id);
         // The output that requests the timeout's wake-up is dropped, since it was sent with the
@@ -33,6 +33,13 @@ impl Graph {
     pub fn limited(&mut self, id: Id, attempt: u32, until: u64) {
         if let Some(node) = self.nodes.get_mut(&id).filter(|it| it.attempts == attempt) {
             node.limited_until = Some(until);
+        }
+    }
+
+    /// Records how far the called agent has come.
+    pub fn progressed(&mut self, id: Id, attempt: u32, progress: String) {
+        if let Some(node) = self.nodes.get_mut(&id).filter(|it| it.attempts == attempt) {
+            node.progress = Some(progress);
         }
     }
 

@@ -50,7 +50,7 @@ impl Graph {
             let values = Arc::new(values);
             let Some(node) = self.nodes.get_mut(id) else { continue };
             node.attempts += 1;
-            node.limited_until = None;
+            (node.limited_until, node.progress) = (None, None);
             node.values = values.clone();
             node.state = NodeState::Running(now.saturating_add(node.definition.timeout_us));
             let (agent, definition) = (node.agent.clone(), node.definition.clone());

@@ -27,12 +27,29 @@ pub(super) struct Lines {
     asks: flume::Sender<()>,
     said: flume::Receiver<Input>,
     is_asked: bool,
+    /// The settings of the terminal before any line was read. They are restored in the end, since a
+    /// read that never ends would leave the terminal in raw mode.
+    #[cfg(unix)]
+    settings: Option<rustix::termios::Termios>,
+}
+
+#[cfg(unix)]
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Some(settings) = &self.settings {
+            let now = rustix::termios::OptionalActions::Now;
+            // The program ends anyway, so there is nobody to tell about an error.
+            let _ = rustix::termios::tcsetattr(io::stdin(), now, settings);
+        }
+    }
 }
 
 impl Lines {
     /// Starts the reading thread. With a prompt, the thread reads from the terminal, otherwise from
     /// the standard input.
     pub(super) fn open(prompt: Option<String>) -> Result<Lines, Failure> {
+        #[cfg(unix)]
+        let settings = prompt.as_ref().and_then(|_| rustix::termios::tcgetattr(io::stdin()).ok());
         let editor = match prompt {
             Some(prompt) => {
                 let editor = DefaultEditor::new();
@@ -46,7 +63,13 @@ impl Lines {
         let reading = move || read(editor, &asked, &says);
         let spawned = thread::Builder::new().name("chat".to_owned()).spawn(reading);
         spawned.map_err(|it| Failure::Untried(format!("no thread to read by: {it}")))?;
-        Ok(Lines { asks, said, is_asked: false })
+        Ok(Lines {
+            asks,
+            said,
+            is_asked: false,
+            #[cfg(unix)]
+            settings,
+        })
     }
 
     /// Returns the next input. If this future is dropped before it is ready, the next call returns

@@ -32,6 +32,9 @@ pub(super) struct Page {
     /// Whether the rest of the element is held back until the element's entry comes. A reference in
     /// the text causes this.
     is_held: bool,
+    /// Lines about ended actions that came while an answer was being written. They are shown below
+    /// the answer.
+    later: Vec<String>,
     is_over: bool,
     /// The number of the entry with the user's last question, in its thread.
     asked: u64,
@@ -69,6 +72,7 @@ impl Page {
             within: String::new(),
             streamed: Vec::new(),
             is_held: false,
+            later: Vec::new(),
             is_over: false,
             asked: 0,
             is_left: false,
@@ -123,6 +127,17 @@ impl Page {
         self.shown.clear();
         self.within.clear();
         self.streamed.clear();
+        self.release();
+    }
+
+    /// Whether an answer is being written: a response, or text that may become one.
+    fn is_answering(&self) -> bool {
+        matches!(&*self.within, "response" | "text") && !self.shown.is_empty()
+    }
+
+    /// Shows the lines that were kept while an answer was written.
+    fn release(&mut self) {
+        std::mem::take(&mut self.later).iter().for_each(|it| self.terminal.above(it));
     }
 
     /// Sets the text of the open checklists. The checklists stand in the foot until the agent is
@@ -177,6 +192,7 @@ impl Page {
                 }
             }
             EventKind::ToolCallStart { call_id, id, tool, input, .. } => {
+                self.ends_text();
                 let label = label(tool, input);
                 let (call, time) = (call_id.clone(), event.time.clone());
                 let (id, progress) = (id.clone(), String::new());
@@ -231,6 +247,7 @@ impl Page {
         match what {
             EventKind::CognitionIn { .. } | EventKind::Message { .. } => {}
             EventKind::StepStart { .. } => {
+                self.release();
                 (self.waits_since_us, self.silent_since_us) = (None, Some(now_us));
             }
             _ => self.silent_since_us = None,
@@ -317,16 +334,29 @@ impl Page {
         self.terminal.say(paint(within), &more);
     }
 
+    /// Ends the text beside calls where a call begins, so that the call's result stands below it.
+    fn ends_text(&mut self) {
+        if self.within == "text" && !self.shown.is_empty() {
+            self.terminal.end();
+            let written = (std::mem::take(&mut self.within), std::mem::take(&mut self.shown));
+            self.streamed.push(written);
+            self.release();
+        }
+    }
+
     /// Takes a complete element. Shows the rest of its text. If the part that was already shown
     /// differs from the element's text, the whole text is shown again.
+    ///
+    /// The text of a reply may be the agent's response. It was then shown as text.
     fn closes(&mut self, within: &str, paint: Option<Paint>, text: &str) {
         let text = audit::text(text.trim()).into_owned();
-        let whole = |(of, shown): &(String, String)| *of == within && shown.trim_end() == text;
+        let is_of = |of: &str| of == within || (of, within) == ("text", "response");
+        let whole = |(of, shown): &(String, String)| is_of(of) && shown.trim_end() == text;
         if let Some(at) = self.streamed.iter().position(whole) {
             self.streamed.drain(..=at);
             return;
         }
-        let is_it = self.within == within;
+        let is_it = is_of(&self.within);
         let rest = text.strip_prefix(self.shown.trim_end()).filter(|_| is_it);
         match rest {
             Some(rest) => self.terminal.say(paint, rest),
@@ -339,6 +369,7 @@ impl Page {
         self.shown.clear();
         self.within.clear();
         self.is_held = false;
+        self.release();
     }
 
     /// Shows that an action is done.
@@ -365,7 +396,11 @@ impl Page {
         };
         let label = audit::cut(label, style.width.saturating_sub(20)).into_owned();
         let told = style.paint(Paint::Faint, &audit::line(&format!("{label}{took}{why}")));
-        self.terminal.above(&format!("  {} {told}", style.paint(paint, mark)));
+        let line = format!("  {} {told}", style.paint(paint, mark));
+        match self.is_answering() {
+            true => self.later.push(line),
+            false => self.terminal.above(&line),
+        }
     }
 
     /// Returns the text to write to the terminal to bring it up to date.
@@ -434,7 +469,7 @@ fn way_on(reason: &str) -> Option<&'static str> {
 }
 
 fn paint(within: &str) -> Option<Paint> {
-    (within != "response").then_some(Paint::Faint)
+    (!matches!(within, "response" | "text")).then_some(Paint::Faint)
 }
 
 /// Formats a tool and its input as a line.

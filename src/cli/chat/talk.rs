@@ -1,5 +1,6 @@
 //! Runs a conversation: sends the user's lines, and shows what the agent does.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
@@ -11,13 +12,13 @@ use crate::cli::chat::page::{FRAME_US, Page};
 use crate::cli::connect::broken;
 use crate::cli::model_usage::UsageSum;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::signals::Signals;
+use crate::cli::signals::{Signals, TERMINATE};
 use crate::cli::{overview, transcript, usage, why};
-use crate::client::{Client, Incoming, Message, Push, Shown};
+use crate::client::{self, Client, Incoming, Message, Push, Shown};
 use crate::clock;
-use crate::engine::{Port as _, Tokio};
+use crate::engine::{CORE_NAME, Port as _, Tokio};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::Apply as _;
+use crate::listener::{Apply as _, Entry};
 use crate::listeners::agent;
 use crate::listeners::agent::attachments::grouped;
 use crate::listeners::agent::transcript::{Event, EventKind, Transcript};
@@ -25,7 +26,7 @@ use crate::listeners::agent::words::{Interrupt, Response, Stopped};
 use crate::listeners::todo::list::Todos;
 use crate::listeners::todo::words::StepsOpen;
 use crate::log::State;
-use crate::wire::core::Huh;
+use crate::wire::core::{Huh, ThreadSpawned};
 
 /// A conversation under way.
 pub(crate) struct Talk<'a, 'b> {
@@ -57,8 +58,21 @@ pub(crate) struct Talk<'a, 'b> {
     taken: Option<Vec<String>>,
     /// The entries of attachments.
     attached: Vec<EntryId>,
-    /// The model usage of agents in the thread since the last question.
+    /// The model usage of agents in the thread and below it since the last question.
     used: UsageSum,
+    /// The threads that were opened below this one since the last question.
+    below: BTreeSet<ThreadId>,
+}
+
+/// How the wait for an answer ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// The agent is done.
+    Over,
+    /// The user stopped waiting.
+    Left,
+    /// The program was asked to end.
+    Ended,
 }
 
 impl<'a, 'b> Talk<'a, 'b> {
@@ -84,6 +98,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             taken: None,
             attached: Vec::new(),
             used: UsageSum::within(0..u64::MAX),
+            below: BTreeSet::new(),
         }
     }
 
@@ -147,14 +162,17 @@ impl<'a, 'b> Talk<'a, 'b> {
             self.draw()?;
             let input = tokio::select! {
                 input = lines.next() => input,
-                _ = signals.next() => Input::Interrupt,
+                signal = signals.next() => if signal == TERMINATE { Input::End } else { Input::Interrupt },
             };
             match input {
                 Input::Line(line) if line.trim().is_empty() => {}
-                Input::Line(line) => {
-                    is_warned = !self.says(&line, &mut signals).await?;
-                    continue;
-                }
+                Input::Line(line) => match self.says(&line, &mut signals).await? {
+                    Wait::Ended => break,
+                    wait => {
+                        is_warned = wait == Wait::Left;
+                        continue;
+                    }
+                },
                 Input::Interrupt if !is_warned => {
                     self.page.note(Paint::Faint, "Ctrl-C again, or Ctrl-D, leaves");
                     is_warned = true;
@@ -173,9 +191,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.ending)
     }
 
-    /// Sends a message or runs a command. Returns false if the user stopped waiting before the
-    /// agent was done.
-    async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
+    /// Sends a message or runs a command.
+    async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<Wait, Failure> {
         let said =
             if self.takes_commands { ChatLine::parse(line) } else { ChatLine::Message(line) };
         let command = match said {
@@ -187,24 +204,24 @@ impl<'a, 'b> Talk<'a, 'b> {
             (Command::Edit(text), Some((_, before))) => (text, before),
             (Command::Again | Command::Edit(_), None) => {
                 self.page.note(Paint::Wrong, "there is no question yet");
-                return Ok(true);
+                return Ok(Wait::Over);
             }
             (Command::Help, _) => {
                 HELP.lines().for_each(|it| self.page.note(Paint::Faint, it));
-                return Ok(true);
+                return Ok(Wait::Over);
             }
             (Command::Attach(file), _) => {
                 if let Err(why) = self.attach(Path::new(&file)).await? {
                     self.page.note(Paint::Wrong, &why);
                 }
-                return Ok(true);
+                return Ok(Wait::Over);
             }
             (Command::Why, _) => return self.reads(LogReport::Why).await,
             (Command::Budget, _) => return self.reads(LogReport::Budget).await,
             (Command::Unknown(line), _) => {
                 let text = format!("there is no command `{line}`; /help tells which there are");
                 self.page.note(Paint::Wrong, &text);
-                return Ok(true);
+                return Ok(Wait::Over);
             }
         };
         self.ask(&again, Some(&before), signals).await
@@ -240,8 +257,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(Ok(()))
     }
 
-    /// Shows a report of the log. Returns true, since the user can't stop waiting for a report.
-    async fn reads(&mut self, what: LogReport) -> Result<bool, Failure> {
+    /// Shows a report of the log.
+    async fn reads(&mut self, what: LogReport) -> Result<Wait, Failure> {
         self.draw()?;
         let told = match (what, &self.data, &self.thread, &self.answer) {
             (LogReport::Why, Some(data), _, Some(answer)) => {
@@ -265,11 +282,10 @@ impl<'a, 'b> Talk<'a, 'b> {
             Err(Failure::Pipe) => return Err(Failure::Pipe),
             Ok(()) => {}
         }
-        Ok(true)
+        Ok(Wait::Over)
     }
 
-    /// Asks a question, and shows what the agent does. Returns false if the user stopped waiting
-    /// before the end. `instead` is the entry of an earlier question that this question replaces.
+    /// Asks a question, and shows what the agent does. `instead` is the entry of an earlier question that this question replaces.
     /// The new question goes into a fork, which shares the thread's entries before the replaced
     /// question. If the replaced question was the thread's first entry, the new question opens a
     /// session.
@@ -278,13 +294,13 @@ impl<'a, 'b> Talk<'a, 'b> {
         text: &str,
         instead: Option<&EntryId>,
         signals: &mut Signals,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Wait, Failure> {
         let element = agent::ask(&self.agent, text);
         let element = match element {
             Ok(element) => element,
             Err(fault) => {
                 self.page.note(Paint::Wrong, &fault.to_string());
-                return Ok(true);
+                return Ok(Wait::Over);
             }
         };
         let push = Push::element(element);
@@ -297,13 +313,14 @@ impl<'a, 'b> Talk<'a, 'b> {
         };
         self.page.asks(clock::now_us());
         self.used = UsageSum::within(0..u64::MAX);
+        self.below.clear();
         let accepted = match self.client.tell(&push).await {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.page.ends();
                 self.page.note(Paint::Wrong, &error.to_string());
                 self.ending = Ending::Wrong;
-                return Ok(true);
+                return Ok(Wait::Over);
             }
         };
         self.asked = accepted.seq;
@@ -323,7 +340,7 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Shows what the agent does until it is done. The first Ctrl-C interrupts the agent. A second
     /// Ctrl-C ends the wait, and the method returns false.
-    async fn hears(&mut self, signals: &mut Signals) -> Result<bool, Failure> {
+    async fn hears(&mut self, signals: &mut Signals) -> Result<Wait, Failure> {
         let mut is_stopping = false;
         while !self.page.is_over() {
             self.draw()?;
@@ -333,11 +350,17 @@ impl<'a, 'b> Talk<'a, 'b> {
                     let incoming = incoming.map_err(|it| broken(&it))?;
                     self.take(&incoming.ok_or_else(ended)?)?;
                 }
-                _ = signals.next() => {
-                    if std::mem::replace(&mut is_stopping, true) {
+                signal = signals.next() => {
+                    let ends = signal == TERMINATE;
+                    if ends && self.data.is_some() {
+                        self.interrupt().await?;
+                        self.ended("SIGTERM: it was interrupted");
+                        return Ok(Wait::Ended);
+                    }
+                    if ends || std::mem::replace(&mut is_stopping, true) {
                         self.ended("it goes on without you");
                         self.page.leave();
-                        return Ok(false);
+                        return Ok(if ends { Wait::Ended } else { Wait::Left });
                     }
                     self.interrupt().await?;
                 }
@@ -345,11 +368,45 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         }
         self.page.open();
-        let used = std::mem::replace(&mut self.used, UsageSum::within(0..u64::MAX)).all();
-        if let Some(line) = usage::line(&used).filter(|_| self.takes_commands) {
-            self.page.note(Paint::Faint, &line);
+        if self.takes_commands {
+            self.costs().await?;
         }
-        Ok(true)
+        Ok(Wait::Over)
+    }
+
+    /// Shows what the answer took of models, in this thread and in the threads that were opened for
+    /// it.
+    async fn costs(&mut self) -> Result<(), Failure> {
+        let mut unread = 0;
+        while let Some(thread) = self.below.pop_first() {
+            let mut follow = match self.client.follow(&thread, 0).await {
+                Ok(follow) => follow,
+                Err(client::Error::Refused(_) | client::Error::UnknownThread(_)) => {
+                    unread += 1;
+                    continue;
+                }
+                Err(error) => return Err(broken(&error)),
+            };
+            let mut read = Vec::new();
+            while !follow.has_caught_up() {
+                let next = follow.next().await.map_err(|it| broken(&it))?;
+                read.extend(next.as_ref().and_then(transcript::entry));
+            }
+            follow.end().await.map_err(|it| broken(&it))?;
+            for entry in &read {
+                self.used.take(entry);
+                self.below.extend(opened(entry));
+            }
+        }
+        let used = std::mem::replace(&mut self.used, UsageSum::within(0..u64::MAX)).all();
+        let unread = match unread {
+            0 => String::new(),
+            _ => format!("; {unread} threads below this one can't be read, and aren't in it"),
+        };
+        if let Some(line) = usage::line(&used) {
+            self.page.note(Paint::Faint, &format!("{line}{unread}"));
+        }
+        Ok(())
     }
 
     fn take(&mut self, incoming: &Incoming) -> Result<(), Failure> {
@@ -414,6 +471,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             self.todos.apply(&entry);
             if entry.seq() > self.asked {
                 self.used.take(&entry);
+                self.below.extend(opened(&entry));
             }
             let todos = overview::checklists(&self.todos, State::Open, self.to.style);
             self.page.todos(todos);
@@ -492,6 +550,12 @@ enum LogReport {
 /// Formats a fault for people: what is wrong, what to do, and the code to look up.
 fn said(huh: &Huh) -> String {
     format!("{} {} ({})", huh.message, huh.advice, huh.code)
+}
+
+/// Returns the thread whose opening the entry reports.
+fn opened(entry: &Entry) -> Option<ThreadId> {
+    let spawned = entry.decode_if::<ThreadSpawned>().filter(|_| entry.from() == CORE_NAME)?;
+    Some(ThreadId::new(&spawned.assigned_id))
 }
 
 fn ended() -> Failure {

@@ -6,10 +6,9 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
-use crate::engine::tree::event::{Event, Key, Push, Ready, Unfinished};
+use crate::engine::tree::event::{Event, Key, Push, Ready, Unfinished, Words};
 use crate::engine::tree::folds::FoldVersion;
 use crate::id::ThreadId;
-use crate::wire::{Checked, Fault};
 
 /// A message to a worker.
 pub(crate) enum Mail {
@@ -24,9 +23,8 @@ pub(crate) enum Mail {
     Ended(Key, Option<Vec<Ready>>),
     /// A listener has a free place for one more handler.
     Room(usize),
-    /// Payloads of the pump itself, for the organism's own thread. The channel, if there is one,
-    /// gets a value once the log has the payloads.
-    Note(ThreadId, Vec<Checked>, Option<oneshot::Sender<Result<(), Fault>>>),
+    /// Payloads for the organism's own thread.
+    Note(ThreadId, Words),
     /// Asks which folds of a thread are in memory.
     Folds(ThreadId, oneshot::Sender<Cached>),
     /// Entries of a thread that were unfinished when the pump stopped.

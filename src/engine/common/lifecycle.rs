@@ -12,7 +12,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::refusals::stamp;
 use crate::engine::common::shared::{Life, Shared, Stage};
 use crate::engine::runtime_port::Port;
-use crate::engine::tree::event::ORGANISM;
+use crate::engine::tree::event::{ORGANISM, Words};
 use crate::id::ThreadId;
 use crate::log;
 use crate::log::Pages;
@@ -36,7 +36,7 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     for announcement in announcements() {
         match &announcement.element {
             Ok(element) if announced.remove(&announcement.name) != Some(element.canonical()) => {
-                words.0.push(Checked::typed(announcement.name.clone(), element.clone()));
+                words.all.push(Checked::typed(announcement.name.clone(), element.clone()));
             }
             Ok(_) => {}
             Err(fault) => {
@@ -45,7 +45,7 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
             }
         }
     }
-    if !words.0.is_empty() {
+    if !words.all.is_empty() {
         words.post(shared);
     }
     Ok(())
@@ -184,20 +184,16 @@ fn digest(shared: &Shared) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Payloads of the pump itself, on their way into the organism's own thread.
-#[derive(Default)]
-pub(crate) struct Words(Vec<Checked>);
-
 impl Words {
     pub(crate) fn say<P: Payload>(&mut self, word: &P) {
         match word.encode() {
-            Ok(element) => self.0.push(Checked::typed(P::NAME, element)),
+            Ok(element) => self.all.push(Checked::typed(P::NAME, element)),
             Err(error) => tracing::error!(%error, name = %P::NAME, "a word can't be written"),
         }
     }
 
     pub(crate) fn post(self, shared: &Shared) {
         let thread = ThreadId::new(ORGANISM);
-        shared.workers.post(&thread, Mail::Note(thread.clone(), self.0, None));
+        shared.workers.post(&thread, Mail::Note(thread.clone(), self));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::engine::common::lifecycle::Words;
 use crate::engine::common::refusals::Refusals;
 use crate::engine::common::shared::{Shared, Stage};
 use crate::engine::runtime_port::Port;
+use crate::engine::tree::event::Words;
 use crate::log::Health;
 
 /// How long refusals are gathered before they are reported.

@@ -10,7 +10,8 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::log;
-use crate::log::{LastStart, Log, Mark, Pages};
+use crate::log::{Flags, LastStart, Log, Mark, Pages};
+use crate::wire::budget::Charge;
 use crate::wire::core::ThreadSpawned;
 use crate::wire::{Fault, Payload};
 
@@ -110,6 +111,9 @@ impl Record {
                 if entry.flags.state().is_some_and(|it| !it.is_live()) {
                     self.ends.insert(thread.clone(), (Entry::kept(&entry), entry.position));
                 }
+                if is_of_stop(&entry) {
+                    continue;
+                }
                 let Some(cause) = entry.cause.clone() else { continue };
                 let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
                     .then(|| Entry::kept(&entry).decode_if::<ThreadSpawned>())
@@ -127,6 +131,13 @@ impl Record {
         }
         Ok(())
     }
+}
+
+/// Whether the entry is a settlement that the pump booked for a handler which it stopped. The handler
+/// itself didn't send it.
+fn is_of_stop(entry: &log::Entry) -> bool {
+    let charge = || Entry::kept(entry).decode_if::<Charge>();
+    entry.flags.contains(Flags::CHARGES) && charge().is_some_and(|it| it.stopped == Some(true))
 }
 
 impl Record {

@@ -75,7 +75,7 @@ impl listener::Host for ReplayHost {
         Box::pin(tree_history::read(&*self.log, call, thread, after, limit))
     }
 
-    fn record_in_organism(&self, _: Name, _: Element) -> Boxed<'static, ()> {
+    fn record_in_organism(&self, _: &HandlerCall, _: Name, _: Element) -> Boxed<'static, ()> {
         Box::pin(async { Ok(()) })
     }
 

@@ -328,6 +328,7 @@ impl<P: Port> Replay<'_, P> {
             peers: listener.peers.clone(),
             cancel: None,
             arrivals: None,
+            stop_charge: None,
             is_kept: true,
             folds: folds.to_vec(),
             asked: OnceLock::new(),

@@ -152,7 +152,7 @@ impl Thread {
         }
         let at_work = self.running.iter().filter(|((_, it), _)| *it == receiver.listener);
         let hears = at_work.filter_map(|(_, it)| it.arrivals.clone());
-        out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
+        out.effects.extend(hears.map(|it| Effect::Came(it, entry.clone())));
     }
 
     /// Notes that the receiver's listener has this message to handle, if the listener has `wakes`.

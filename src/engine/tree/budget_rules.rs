@@ -2,6 +2,8 @@
 //! which entries the pump records about budgets and loops, and which threads continue once an
 //! operator raises a budget.
 
+use std::sync::PoisonError;
+
 use bytes::Bytes;
 
 use crate::engine::tree::budget_ledger::Short;
@@ -9,10 +11,11 @@ use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Push};
 use crate::engine::tree::loop_guard::{Bound, Hop};
 use crate::engine::tree::request::{RaiseRequest, SpentBudget, TreeRequest};
+use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
-use crate::engine::tree::thread::Thread;
+use crate::engine::tree::thread::{Running, Thread};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Entry, Target};
 use crate::log::{Flags, State};
@@ -224,6 +227,40 @@ impl Thread {
             out.uncharged.get_or_insert((entry.id().clone(), short.fault()));
             let of = (short.key == BudgetKey::Turns).then(|| self.id.clone());
             self.run_out(short, of, out);
+        }
+    }
+
+    /// Settles what the thread's running handlers have reserved, since they are about to be stopped.
+    pub(crate) fn settle_all_stopped(&mut self, world: &World<'_>, out: &mut Step) {
+        let is_open = |it: &Running| it.reserved != ReservedAmounts::default();
+        let open = self.running.iter().filter(|(_, it)| is_open(it)).map(|(at, _)| *at);
+        let mut open: Vec<(u64, usize)> = open.collect();
+        open.sort_unstable();
+        for (seq, listener) in open {
+            if let Some(running) = self.running.remove(&(seq, listener)) {
+                self.settle_stopped(&running, listener, world, out);
+                self.running.insert((seq, listener), running);
+            }
+        }
+    }
+
+    /// Settles what a handler has reserved, since the handler is stopped. The handler has said what
+    /// it had spent so far.
+    pub(crate) fn settle_stopped(
+        &mut self,
+        running: &Running,
+        listener: usize,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if running.reserved == ReservedAmounts::default() {
+            return;
+        }
+        let said = running.stop_charge.as_ref();
+        let said = said.and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let said = said.map(|it| Charge { stopped: Some(true), ..it });
+        if let Some((settlement, checked)) = said.and_then(|it| Some((it.clone(), word(&it)?))) {
+            self.charge(&Part::of(running, listener), checked, &settlement, world, out);
         }
     }
 

@@ -207,6 +207,9 @@ impl Tree {
                 }
                 continue;
             }
+            if steering.state == State::Cancelled {
+                thread.settle_all_stopped(world, out);
+            }
             let entry = thread.set_state(steering, world, out);
             if steering.state == State::Cancelled {
                 thread.stop(world, out);
@@ -231,6 +234,7 @@ impl Tree {
     /// Ends a thread because a thread above it has ended.
     fn cancel_below(&mut self, id: &ThreadId, cause: &EntryId, world: &World<'_>, out: &mut Step) {
         let Some(mut thread) = self.threads.remove(id) else { return };
+        thread.settle_all_stopped(world, out);
         let why = ThreadCancelled {
             thread: id.to_string(),
             by: world.core.to_string(),
@@ -539,13 +543,19 @@ impl Thread {
     }
 
     /// Appends a payload of the pump itself, for the listeners that take it.
-    pub(crate) fn say(&mut self, checked: Checked, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn say(
+        &mut self,
+        checked: Checked,
+        cause: Option<EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
         let sending = Sending {
             from: world.core,
             to: None,
             checked,
-            cause: None,
+            cause,
             reply_to: None,
             flags: Flags::NONE,
             receivers: &receivers,

@@ -12,7 +12,7 @@ use crate::engine::tree::route::{Receiver, Registered};
 use crate::engine::tree::sending::{Part, Sending};
 use crate::engine::tree::thread::{Deliveries, Delivery, Later, Origin, Running, Thread};
 use crate::id::EntryId;
-use crate::listener::{ArrivalSignal, Entry, Park};
+use crate::listener::{ArrivalSignal, Entry, Park, StopCharge};
 use crate::log::{Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
@@ -123,6 +123,7 @@ impl Thread {
             let Hand { first, more, as_of, .. } = hand;
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let arrivals = registered.takes_arrivals.then(ArrivalSignal::default);
+            let stop_charge = registered.charges.then(StopCharge::default);
             let has_parked = hand.parked > 0;
             let root = lane.parked.root.filter(|_| has_parked).unwrap_or(first.root);
             let mut queue: Vec<Entry> = more.iter().map(|it| it.entry.clone()).collect();
@@ -134,13 +135,14 @@ impl Thread {
                 attempt: first.attempt,
                 queue,
                 as_of,
-                cancel: cancel.clone(),
-                arrivals: arrivals.clone(),
+                cancel,
+                arrivals,
+                stop_charge,
             };
             if world.routes.handler(start.receiver).takes_folds {
                 self.folds.note_start(listener, start.as_of);
             }
-            let running = Running::new(first, more, root, cancel, arrivals);
+            let running = Running::new(first, more, root, &start);
             self.running.insert((seq, listener), running);
             out.effects.push(Effect::Start(Box::new(start)));
         }
@@ -230,6 +232,7 @@ impl Thread {
     pub(crate) fn overtime(&mut self, key: &Key, world: &World<'_>, out: &mut Step) {
         let Some(running) = self.running.remove(&(key.seq, key.listener)) else { return };
         out.effects.extend(running.cancel.clone().map(Effect::Cancel));
+        self.settle_stopped(&running, key.listener, world, out);
         let registered = &world.routes.listeners[key.listener];
         let seconds = registered.timeout_us as f64 / 1e6;
         let text = format!("{} took longer than its {seconds} s", registered.name);

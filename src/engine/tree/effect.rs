@@ -18,7 +18,6 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{ArrivalSignal, Entry};
 use crate::log::Batch;
-use crate::name::Name;
 use crate::wire::Fault;
 
 /// The values that a step may read beside its tree: the routes, free places, limits and the time.
@@ -143,7 +142,7 @@ pub(crate) enum Effect {
     /// Tells a handler that the log has its emissions, or the fault because of which they failed.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Tells a running handler that a message came for its listener.
-    Came(ArrivalSignal, Name),
+    Came(ArrivalSignal, Entry),
     /// Tells a handler to stop.
     Cancel(CancellationToken),
     /// Gives back the place of a handler that never began.

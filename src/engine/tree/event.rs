@@ -12,7 +12,7 @@ use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::PushObserver;
 use crate::engine::tree::route::{Addressed, Receiver};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{ArrivalSignal, Entry, Target};
+use crate::listener::{ArrivalSignal, Entry, StopCharge, Target};
 use crate::log::{Flags, Open};
 use crate::name::Name;
 use crate::wire::budget::Charge;
@@ -147,9 +147,20 @@ pub(crate) enum Event {
     Unfolded(Key, FoldPanic),
     /// The time of a delivery has come.
     Due(Key),
-    /// Payloads of the pump itself, for the organism's own thread. The channel, if there is one,
-    /// gets a value once the log has the payloads.
-    Note(ThreadId, Vec<Checked>, Option<oneshot::Sender<Result<(), Fault>>>),
+    /// Payloads for the organism's own thread.
+    Note(ThreadId, Words),
+}
+
+/// Payloads of the pump itself, on their way into the organism's own thread.
+#[derive(Default)]
+pub(crate) struct Words {
+    /// The payloads.
+    pub(crate) all: Vec<Checked>,
+    /// The message during whose handling a listener recorded the payloads. None for payloads that
+    /// the pump records by itself.
+    pub(crate) cause: Option<EntryId>,
+    /// Gets a value once the log has the payloads.
+    pub(crate) done: Option<oneshot::Sender<Result<(), Fault>>>,
 }
 
 impl Event {
@@ -188,6 +199,8 @@ pub(crate) struct Start {
     pub(crate) cancel: Option<CancellationToken>,
     /// Tells the handler of messages that come while it runs.
     pub(crate) arrivals: Option<ArrivalSignal>,
+    /// The settlement that is booked if the handler is stopped.
+    pub(crate) stop_charge: Option<StopCharge>,
 }
 
 /// The id of the organism's own thread, which records starts, heartbeats and stops.

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{
-    Announcement, AtStop, BoundHandler, Capabilities, Entry, FoldId, FoldOf, Grant, HandlerKey,
-    Need, Spec, Threads, Traits, Wakes,
+    Announcement, AtStop, BoundHandler, Capabilities, Charges, Entry, FoldId, FoldOf, Grant,
+    HandlerKey, Need, Spec, Threads, Traits, Wakes,
 };
 use crate::log::{Flags, LastStart};
 use crate::name::{ENVELOPE, Name};
@@ -30,6 +30,8 @@ pub(crate) struct Registered {
     pub(crate) takes_queue: bool,
     /// Whether a running handler is told of messages that come for its listener.
     pub(crate) takes_arrivals: bool,
+    /// Whether the listener may charge budgets.
+    pub(crate) charges: bool,
     /// Whether the listener itself decides when its thread ends.
     pub(crate) ends_itself: bool,
     /// Whether the listener parks messages until its work on them is done.
@@ -70,6 +72,7 @@ impl Registered {
             wakes: spec.wakes,
             parks: spec.needs.iter().any(|it| matches!(it, Need::Park)),
             ends_itself: spec.needs.iter().any(|it| matches!(it, Need::Final)),
+            charges: spec.grants.contains(Charges::GRANT),
             grants: Arc::new(spec.grants),
             folds: spec.folds.into_iter().collect(),
             takes_arrivals: spec.needs.iter().any(|it| matches!(it, Need::Arrivals)),

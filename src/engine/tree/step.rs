@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
-use crate::engine::tree::event::{Event, Key, Push};
+use crate::engine::tree::event::{Event, Key, Push, Words};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::reserved_amounts::PendingReservation;
 use crate::engine::tree::resume;
@@ -320,9 +320,9 @@ impl Tree {
                 // Another thread of the tree was resumed first, and ended this one.
                 None => resume::consume_all(left, world, out),
             },
-            Event::Note(thread, words, done) => {
+            Event::Note(thread, Words { all, cause, done }) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
-                    words.into_iter().for_each(|it| thread.say(it, world, out));
+                    all.into_iter().for_each(|it| thread.say(it, cause.clone(), world, out));
                 }
                 out.effects.extend(done.map(|it| Effect::Kept(it, Ok(()))));
             }

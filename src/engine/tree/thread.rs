@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::tree::event::{Key, Push};
+use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::folds::Folds;
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::loop_guard::{Chain, Guard};
@@ -15,7 +15,7 @@ use crate::engine::tree::observer::PushObserver;
 use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::engine::tree::route::{Receiver, Routes};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{ArrivalSignal, Entry, FoldId, FoldOf, Park};
+use crate::listener::{ArrivalSignal, Entry, FoldId, FoldOf, Park, StopCharge};
 use crate::log;
 use crate::log::State;
 use crate::wire::{Code, Fault};
@@ -228,20 +228,26 @@ pub(crate) struct Running {
     pub(crate) cancel: Option<CancellationToken>,
     /// Tells the handler of messages that come while it runs.
     pub(crate) arrivals: Option<ArrivalSignal>,
+    /// The settlement that is booked if the handler is stopped.
+    pub(crate) stop_charge: Option<StopCharge>,
 }
 
 impl Running {
-    /// Creates the state of a handler that starts now, with its messages.
-    pub(crate) fn new(
-        first: Delivery,
-        more: Vec<Delivery>,
-        root: u64,
-        cancel: Option<CancellationToken>,
-        arrivals: Option<ArrivalSignal>,
-    ) -> Running {
-        let (emitted, silent, undelivered) = (0, 0, None);
+    /// Creates the state of a handler that is about to start, with its messages.
+    pub(crate) fn new(first: Delivery, more: Vec<Delivery>, root: u64, start: &Start) -> Running {
         let reserved = ReservedAmounts::kept(&first.sent);
-        Running { first, more, root, emitted, silent, reserved, undelivered, cancel, arrivals }
+        Running {
+            first,
+            more,
+            root,
+            emitted: 0,
+            silent: 0,
+            reserved,
+            undelivered: None,
+            cancel: start.cancel.clone(),
+            arrivals: start.arrivals.clone(),
+            stop_charge: start.stop_charge.clone(),
+        }
     }
 }
 

@@ -220,12 +220,12 @@ impl<P: Port> Worker<P> {
                 }
                 None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),
             },
-            Mail::Note(thread, words, done) => match self.trees.get_mut(thread.tree_str()) {
+            Mail::Note(thread, words) => match self.trees.get_mut(thread.tree_str()) {
                 Some(TreeSlot::Awake(_)) => {
-                    self.give(&thread.clone(), Event::Note(thread, words, done));
+                    self.give(&thread.clone(), Event::Note(thread, words));
                 }
-                Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Note(thread, words, done)),
-                None => self.wake(thread.tree(), Mail::Note(thread, words, done)),
+                Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Note(thread, words)),
+                None => self.wake(thread.tree(), Mail::Note(thread, words)),
             },
             Mail::Ended(key, ready) => self.ended(key, ready),
             Mail::Room(listener) => self.feed(listener),
@@ -321,7 +321,7 @@ impl<P: Port> Worker<P> {
                 Effect::Tell(observer, push, news) => tell(&*observer, push, news),
                 Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
-                Effect::Came(hears, name) => hears.hear(&name),
+                Effect::Came(hears, message) => hears.hear(&message),
                 Effect::Cancel(cancel) => cancel.cancel(),
                 Effect::Leave(listener) => self.leave(listener),
             }

@@ -12,7 +12,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::live_queue::Showing;
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
-use crate::engine::tree::event::{Event, Key, ORGANISM};
+use crate::engine::tree::event::{Event, Key, ORGANISM, Words};
 use crate::engine::worker::handoff;
 use crate::engine::worker::history::{asked, cause, history, sent_for};
 use crate::engine::worker::outcome::check;
@@ -48,11 +48,20 @@ impl listener::Host for EngineHost {
         }))
     }
 
-    fn record_in_organism(&self, name: Name, payload: Element) -> Boxed<'static, ()> {
+    fn record_in_organism(
+        &self,
+        call: &HandlerCall,
+        name: Name,
+        payload: Element,
+    ) -> Boxed<'static, ()> {
         let (done, kept) = oneshot::channel();
         let thread = ThreadId::new(ORGANISM);
-        let words = vec![Checked::typed(name, payload)];
-        self.0.workers.post(&thread, Mail::Note(thread.clone(), words, Some(done)));
+        let words = Words {
+            all: vec![Checked::typed(name, payload)],
+            cause: Some(call.message.id().clone()),
+            done: Some(done),
+        };
+        self.0.workers.post(&thread, Mail::Note(thread.clone(), words));
         let late = || Fault::new(Code::Late, "the pump has stopped");
         Box::pin(async move { kept.await.unwrap_or_else(|_| Err(late())) })
     }

@@ -39,6 +39,7 @@ impl<P: Port> Worker<P> {
             peers: registered.peers.clone(),
             cancel: start.cancel.clone(),
             arrivals: start.arrivals,
+            stop_charge: start.stop_charge,
             is_kept,
             folds,
             asked: OnceLock::new(),

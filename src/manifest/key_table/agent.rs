@@ -18,6 +18,10 @@ const DISPATCH: &[(&str, &str)] = &[
     ("after_response", "All when the turn is over."),
 ];
 
+const WAKE: &[(&str, &str)] = &[
+    ("each", "Each result begins a turn."),
+    ("all", "The results of all that is under way begin one turn."),
+];
 const FINAL_WITH_ACTIONS: &[(&str, &str)] = &[
     ("hold", "It waits; it is delivered if all succeed, else there is another turn."),
     ("strict", "There is another turn."),
@@ -133,6 +137,8 @@ fn turns() -> Vec<Key> {
     let with_actions = "What becomes of a final response while actions of its turn are \
                         unfinished; hold unless said.";
     let payloads = "Payloads beside response that end its work, by their local names.";
+    let wake = "Whether each result begins its next turn, or all that is under way together; each \
+                unless said.";
     let turns = "How many turns its work has, from what began it to its end; 50 unless said.";
     let calls = "Where calls of it run; own-thread unless said.";
     let internal = "Which actions it may take that change its own surroundings.";
@@ -171,6 +177,7 @@ fn turns() -> Vec<Key> {
             "final_with_actions: hold",
         ),
         key("final_payloads", names(), payloads, "final_payloads: [report]"),
+        key("wake", Kind::Word(WAKE), wake, "wake: each"),
         key("max_turns", Kind::Allowance, turns, "max_turns: 50"),
         key("agent_calls", Kind::Word(CALLS), calls, "agent_calls: own-thread"),
         key(

@@ -15,7 +15,7 @@ use crate::listener::{Listener, Need};
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
 use crate::listeners::agent::settings::{
-    Ability, Calls, Dialect, FinalWithActions, OnFull, Settings,
+    Ability, Calls, Dialect, FinalWithActions, OnFull, Settings, Wake,
 };
 use crate::listeners::agent::words::{Dispatch, is_for_others};
 use crate::manifest::amount;
@@ -77,7 +77,12 @@ impl Reader<'_> {
     /// None.
     pub(super) fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
         let unknown = match self.models.get(node.text()?) {
-            Ok(model) => return Some(model),
+            Ok(model) => {
+                if self.limits_cost && model.price().is_none() {
+                    self.wrong(unpriced(node).at(&joined(path, key)));
+                }
+                return Some(model);
+            }
             Err(it) => it,
         };
         // A model with mistakes is reported where it is declared.
@@ -193,6 +198,7 @@ impl Reader<'_> {
                 &[("strict", FinalWithActions::Strict), ("trust", FinalWithActions::Trust)],
             ),
             final_payloads: names(item, "final_payloads"),
+            wake: chosen(item, "wake", &[("all", Wake::All)]),
             max_turns: text("max_turns").and_then(amount::allowance).unwrap_or(usual.max_turns),
             agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
             metadata: self.surroundings(item, "metadata", path)?,
@@ -460,4 +466,14 @@ fn internal(node: &Node) -> InternalActions {
         allowed_actions: names(node, "allowed_actions"),
         blocked_actions: names(node, "blocked_actions"),
     }
+}
+
+/// The mistake that a model has no price although the manifest limits the cost.
+fn unpriced(node: &Node) -> Mistake {
+    let name = cut(node.text().unwrap_or_default());
+    let text = format!("`tree_cost_micros_max` can't hold the model `{name}`: it has no price");
+    Mistake::new(node.place, text).advice(
+        "say there what its tokens cost, `price: {input: 0.15, output: 0.60}`, or `price: {input: \
+         0, output: 0}` if they cost nothing",
+    )
 }

@@ -277,6 +277,7 @@ fn end(turn: u64) -> CognitionOut {
         tokens_reasoning: None,
         answered_by: None,
         calls: None,
+        awaits: None,
         wrote_root: None,
         held_from: None,
         held_to: None,

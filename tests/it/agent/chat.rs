@@ -162,13 +162,18 @@ fn ctrl_c_interrupts_the_turn_and_the_conversation_goes_on() {
 
 /// What a terminal shows of a conversation whose lines these are, where there is `script`.
 fn on_a_terminal(scene: &Scene, lines: &str) -> Option<String> {
+    on_a_terminal_with(scene, "chat", lines)
+}
+
+/// The same with this verb.
+fn on_a_terminal_with(scene: &Scene, verb: &str, lines: &str) -> Option<String> {
     if std::process::Command::new("script").arg("--version").output().is_err() {
         crate::skipped("no script");
         return None;
     }
     let mut command = std::process::Command::new("script");
     let program = env!("CARGO_BIN_EXE_pumphouse");
-    command.args(["-qec", &format!("{program} chat"), "/dev/null"]);
+    command.args(["-qec", &format!("{program} {verb}"), "/dev/null"]);
     command.current_dir(scene.path("")).env("TERM", "xterm").env("NO_COLOR", "1");
     let mut talk = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut says = talk.stdin.take().unwrap();
@@ -289,4 +294,48 @@ fn a_file_is_attached_on_a_terminal_for_the_next_message() {
         let at = rest.find(text).unwrap_or_else(|| panic!("no {text} in {shown}"));
         rest = &rest[at + text.len()..];
     }
+}
+
+#[test]
+fn a_budget_that_stops_the_first_turn_is_told_and_ends_the_wait() {
+    let scene = scene();
+    scene.write("organism.yaml", format!("{ORGANISM}limits: {{tree_tokens_max: 40}}\n"));
+    let ran = scene.pipe(&["chat"], "the first one\nand again\n").code(0);
+    assert_eq!(ran.out.matches("oracle stopped, budget: ").count(), 2, "{}", ran.out);
+    ran.says(&["`pumphouse budget THREAD --raise` gives it more"]);
+}
+
+#[test]
+fn sigterm_ends_a_conversation_and_what_it_waits_for() {
+    let scene = scene();
+    let mut command = scene.command(&["chat"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut says, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut lines = BufReader::new(out).lines().map(Result::unwrap);
+    says.write_all(b"a slow one\n").unwrap();
+    lines.find(|it| it == "This will take a while.").unwrap();
+    let end = ["-TERM".to_owned(), child.id().to_string()];
+    assert!(std::process::Command::new("kill").args(end).status().unwrap().success());
+    lines.find(|it| it == "SIGTERM: it was interrupted").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let failed = scene.run(&["tail", "--payload", "agent-stopped"]).code(0).out;
+    assert_eq!(failed.matches("reason=\"interrupted\"").count(), 1, "{failed}");
+}
+
+#[test]
+fn what_an_answer_cost_has_its_helpers_in_it() {
+    let scene = scene();
+    scene.write(
+        "replies.txt",
+        "%% reply usage=10/5\n<action id=\"h\" type=\"agent\">{\"name\": \
+        \"helper\", \"parameters\": {\"text\": \"x\"}}</action><response>${h}</response>\n",
+    );
+    scene.write("helper.txt", "%% reply usage=1000/2000\n<response>Six.</response>\n");
+    let organism = "models:\n  fixed: {use: scripted, file: replies.txt, price: {input: 1, output: 1}}\n  \
+        helper: {use: scripted, file: helper.txt, price: {input: 1000, output: 1000}}\nlisteners:\n  \
+        - {use: agent, name: oracle, model: fixed, peers: [helper]}\n  \
+        - {use: agent, name: helper, model: helper, peers: []}\n";
+    scene.write("organism.yaml", organism);
+    let Some(shown) = on_a_terminal_with(&scene, "chat oracle", "six?\n") else { return };
+    assert!(shown.contains("1010 tokens in, 2005 out; cost 3.000015"), "{shown}");
 }

@@ -36,6 +36,7 @@ mod streams;
 mod text;
 mod value;
 mod verbatim;
+mod waking;
 pub(crate) mod one_asker;
 mod world;
 

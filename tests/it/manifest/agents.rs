@@ -394,3 +394,23 @@ fn the_verbs_know_an_agent() {
     let system = entries.iter().find(system).unwrap().to_string();
     assert!(system.contains("You are exact. ${sum} is a sum."), "{system}");
 }
+
+#[test]
+fn a_limit_of_cost_needs_models_with_a_price() {
+    let manifest = |limits: &str, price: &str| {
+        format!(
+            "limits: {{{limits}}}\nmodels:\n  gw: {{use: openai, url: \"http://127.0.0.1:1/v1\", \
+             model: gpt-5-mini{price}}}\nlisteners: [{{use: agent, name: bot, model: gw}}]\n"
+        )
+    };
+    let check = |limits: &str, price: &str| {
+        let scene = crate::program::Scene::new();
+        scene.write("organism.yaml", manifest(limits, price));
+        scene.run(&["check"])
+    };
+    let text = "`tree_cost_micros_max` can't hold the model `gw`: it has no price";
+    check("tree_cost_micros_max: 1000", "").code(2).says(&[text, "price: {input: 0.15"]);
+    check("tree_cost_micros_max: 1000", ", price: {input: 0, output: 0}").code(0);
+    check("tree_cost_micros_max: unlimited", "").code(0);
+    check("tree_tokens_max: 1000", "").code(0);
+}

@@ -363,3 +363,28 @@ fn the_next_times_of_a_schedule_are_shown_in_its_zone() {
     scene.write("past.yml", past);
     scene.run(&["trigger", "test", "past.yml"]).code(1).says(&["its time has passed"]);
 }
+
+#[test]
+fn what_is_recorded_in_two_threads_is_one_event() {
+    let scene = Scene::new();
+    scene.write("onalert.yml", workflow("onalert", "{payload: alert-raised}"));
+    scene.write(
+        "organism.yaml",
+        "include: [\"*.yml\"]\nlisteners: [{use: alerts}, {use: calculate}]\n",
+    );
+    let server = scene.serve(&[]);
+    let alert = |text: &str| {
+        let ns = "https://xml-pipeline.org/ns/alerts/v1";
+        format!("<raise-alert xmlns=\"{ns}\" id=\"disk\">{text}</raise-alert>")
+    };
+    send(&scene, &server, &alert("full")).code(0);
+    has_runs(&scene, "onalert", 1);
+    // The same alert once more is another event, of the caller's session.
+    let told = send(&scene, &server, &alert("full")).code(0).objects();
+    has_runs(&scene, "onalert", 2);
+    let session = told[0]["thread"].as_str().unwrap().to_owned();
+    assert!(scene.run(&["threads"]).out.contains(&format!("{session}.onalert")));
+    let recorded = scene.run(&["show", "organism", "--payload", "alert-raised", "--json"]);
+    let causes: Vec<Value> = recorded.objects().iter().map(|it| it["cause"].clone()).collect();
+    assert_eq!(causes[1], format!("{session}/1"), "{causes:?}");
+}

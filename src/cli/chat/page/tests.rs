@@ -193,3 +193,32 @@ fn an_agent_that_stops_says_how_it_goes_on() {
     assert!(seen.starts_with("oracle stopped, turns: It had its 2 turns.\n"), "{seen}");
     assert!(seen.contains("write again, such as `Go on.`"), "{seen}");
 }
+
+#[test]
+fn an_answer_of_plain_text_is_shown_once() {
+    for pieces in [&["Hello from me."][..], &["Hello ", "from ", "me."]] {
+        let mut events: Vec<Event> = pieces.iter().map(|it| delta("text", it)).collect();
+        events.push(response("Hello from me."));
+        assert_eq!(seen(&events), "Hello from me.\n");
+    }
+    // Text beside calls stays, above the calls that it announced.
+    let start = call("tool_call_start", &json!({ "id": "sum", "input": {}, "mode": "sync" }));
+    let ok = json!({ "status": "ok", "output": "42", "error": null });
+    let events = [delta("text", "I look."), start, call("tool_call_result", &ok)];
+    assert_eq!(seen(&events), "I look.\n  ✓ calculate\n");
+}
+
+#[test]
+fn the_lines_of_tools_do_not_tear_an_answer() {
+    let start = call("tool_call_start", &json!({ "id": "sum", "input": {}, "mode": "async" }));
+    let ok = call("tool_call_result", &json!({ "status": "ok", "output": "1", "error": null }));
+    let text = "# Oland\n\nIt is long.";
+    let events = [
+        start,
+        delta("response", "# Oland\n\n"),
+        ok,
+        delta("response", "It is long."),
+        response(text),
+    ];
+    assert_eq!(seen(&events), "# Oland\n\nIt is long.\n  ✓ calculate\n");
+}
