@@ -86,7 +86,7 @@ fn given(parameters: &Parameters) -> Vec<&str> {
 /// Notes in an action without a timeout that it calls an agent, which works as long as it needs.
 pub fn untimed(action: &mut Action, all: &Capabilities) {
     let is_agent = |it: Called<'_>| it.listener.kind == AGENT;
-    if action.timeout.is_none() && find(all, &action.name, |_| true).is_ok_and(is_agent) {
+    if action.timeout.is_none() && find(all, &action.name, &[], |_| true).is_ok_and(is_agent) {
         action.untimed = Some(true);
     }
 }

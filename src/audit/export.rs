@@ -7,12 +7,72 @@ use crate::audit::entry::hex;
 use crate::audit::text::is_hidden;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
-use crate::log::{Entry, Head, Identity, ThreadRecord};
+use crate::log::{Entry, Error, Head, Identity, Log, Pages, ThreadRecord};
 use crate::wire::iso_time;
 use crate::xml::{self, Profile, escape_attribute};
 
 /// The namespace of an exported thread.
 pub const EXPORT: &str = "https://xml-pipeline.org/ns/export/v1";
+
+/// What an export has, if it isn't one whole thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Selected {
+    /// How many threads it has entries of.
+    pub threads: usize,
+    /// How many entries it has.
+    pub entries: u64,
+    /// The identities whose sessions it has. Empty if it doesn't go by identities.
+    pub identities: Vec<String>,
+    /// The time from which on it has entries, in microseconds since the epoch.
+    pub since_us: Option<u64>,
+    /// The time before which it has entries, in microseconds since the epoch.
+    pub before_us: Option<u64>,
+}
+
+impl Selected {
+    /// Whether the export has an entry of a thread that it has.
+    #[must_use]
+    pub fn wants(&self, entry: &Entry) -> bool {
+        self.since_us.is_none_or(|it| entry.at_us >= it)
+            && self.before_us.is_none_or(|it| entry.at_us < it)
+    }
+
+    /// The number of a thread's entries that the export has.
+    ///
+    /// # Errors
+    /// If the log can't be read.
+    pub async fn count(&self, log: &dyn Log, thread: &ThreadRecord) -> Result<u64, Error> {
+        let mut pages = Pages::of(log, &thread.id).upto(thread.last_seq);
+        let mut count = 0;
+        while let Some(page) = pages.next().await? {
+            count += page.iter().filter(|it| self.wants(it)).count() as u64;
+        }
+        Ok(count)
+    }
+
+    /// The beginning of such an export: the log, its head, and what was selected.
+    #[must_use]
+    pub fn xml_head(&self, log: &Identity, head: Head) -> String {
+        let mut out = root(log, head);
+        attribute(&mut out, "threads", &self.threads.to_string());
+        attribute(&mut out, "entries", &self.entries.to_string());
+        let identities = self.identities.join(" ");
+        optional(&mut out, "identities", Some(&*identities).filter(|it| !it.is_empty()));
+        optional(&mut out, "since", self.since_us.map(iso_time).as_deref());
+        optional(&mut out, "until", self.before_us.map(iso_time).as_deref());
+        out.push_str(">\n");
+        out
+    }
+}
+
+fn root(log: &Identity, head: Head) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<x:export");
+    attribute(&mut out, "xmlns:x", EXPORT);
+    attribute(&mut out, "log", &log.uuid.to_string());
+    attribute(&mut out, "head", &head.to_string());
+    out
+}
 
 /// The beginning of an export: the log, its head, and the thread.
 #[must_use]

@@ -3,6 +3,7 @@
 
 mod entry;
 mod export;
+mod read_export;
 mod filter;
 mod find;
 mod markdown;
@@ -16,11 +17,12 @@ mod time_filter;
 mod why;
 
 pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, margin};
-pub use export::{EXPORT, xml_entry, xml_foot, xml_head, xml_thread};
+pub use export::{EXPORT, Selected, xml_entry, xml_foot, xml_head, xml_thread};
 pub use filter::{Called, Filter, NotCalled, Words};
 pub use find::{last_position, last_position_from, nearest};
 pub use markdown::{markdown_entry, markdown_head};
 pub use payload::{compact, pretty, quoted};
+pub use read_export::{ExportReport, check_export};
 pub use report::{report, report_json};
 pub use state::{NoState, StateWord, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};

@@ -1,5 +1,6 @@
 //! `backup`: copies the log, also while a pump writes to it, and verifies the copy.
 
+use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::log::{Copied, Error, Existing};
+use crate::wire::core::LogBackedUp;
+use serde_json::json;
 
 /// Copies the log into a file, also while a pump writes to it, and verifies the copy.
 ///
@@ -65,12 +68,47 @@ impl Backup {
             Meter.clear();
         }
         let report = report?;
+        note(&data::path(data)?, &file, &report.head.to_string());
         match to.json {
             true => to.object(&audit::report_json(&report, &file))?,
             false => to.text(&audit::report(&report, &file, None, to.style))?,
         }
         Ok(Ending::Well)
     }
+}
+
+/// The file beside the log in which copies are noted, until a pump records them.
+fn notes(log: &Path) -> PathBuf {
+    log.with_extension("db-backups")
+}
+
+/// Notes a copy beside the log. The pump that writes the log, or the next one, records it in the
+/// thread `organism`. A copy is good without its note, so a failure is only traced.
+fn note(log: &Path, file: &str, head: &str) {
+    let now = jiff::Timestamp::now().to_string();
+    let line = format!("{}\n", json!({ "file": file, "head": head, "time": now }));
+    let opened = OpenOptions::new().create(true).append(true).open(notes(log));
+    if let Err(error) = opened.and_then(|mut it| it.write_all(line.as_bytes())) {
+        tracing::warn!(%error, "the copy can't be noted beside the log");
+    }
+}
+
+/// Takes the copies that were noted beside the log.
+pub(crate) fn noted(log: &Path) -> Vec<LogBackedUp> {
+    let (notes, taken) = (notes(log), log.with_extension("db-backups-taken"));
+    // Renaming first loses no note that comes meanwhile.
+    if fs::rename(&notes, &taken).is_err() {
+        return Vec::new();
+    }
+    let text = fs::read_to_string(&taken).unwrap_or_default();
+    let _ = fs::remove_file(&taken);
+    let copy = |line: &str| {
+        let said: serde_json::Value = serde_json::from_str(line).ok()?;
+        let text = |key: &str| Some(said[key].as_str()?.to_owned());
+        let timestamp = text("time")?.parse::<jiff::Timestamp>().ok()?;
+        Some(LogBackedUp { file: text("file")?, head: text("head")?, timestamp })
+    };
+    text.lines().filter_map(copy).collect()
 }
 
 /// Shows the progress of a copy in one line of the terminal. Each update overwrites the line.

@@ -1,6 +1,6 @@
 //! `demo`: shows a message's whole trip, from a socket through listeners into a log and back.
 //!
-//! The log is in a temporary folder, which is removed afterwards.
+//! The log is in a temporary folder, which is removed afterwards unless `--keep` is given.
 
 mod agent;
 
@@ -27,7 +27,7 @@ const TIME_US_MAX: u64 = 20_000_000;
 /// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
 ///
 /// The demo starts a pump of its own, on a free port and in a temporary folder, and leaves nothing
-/// behind.
+/// behind unless --keep says so.
 ///
 /// `demo agent` shows an agent instead. The agent thinks while its actions run, asks another agent,
 /// and answers. Then the log tells what led to the answer.
@@ -35,11 +35,16 @@ const TIME_US_MAX: u64 = 20_000_000;
 #[command(after_help = "\
 Examples:
   pumphouse demo
-  pumphouse demo agent")]
+  pumphouse demo agent
+  pumphouse demo agent --keep          its log stays, for `show`, `why` and `prompt`
+  pumphouse demo agent --keep --data tour")]
 pub(crate) struct Demo {
     /// What to show; without it, the plain trip.
     #[arg(value_name = "WHAT", value_enum)]
     what: Option<Topic>,
+    /// Keeps the log, in the folder of --data or in the temporary one.
+    #[arg(long)]
+    keep: bool,
 }
 
 /// What the demo can show.
@@ -50,9 +55,20 @@ enum Topic {
 }
 
 impl Demo {
-    pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    pub(crate) async fn run(
+        self,
+        data: Option<&Path>,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
-        let folder = Folder::make("demo")?;
+        let folder = match data {
+            Some(_) if !self.keep => {
+                let text = "the demo's log is in a temporary folder; --keep puts it there";
+                return Err(Failure::Untried(text.to_owned()));
+            }
+            Some(data) => Folder::at(data)?,
+            None => Folder::make("demo")?,
+        };
         let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
         let seconds = TIME_US_MAX / 1_000_000;
         let too_long = || Failure::Wrong(format!("the trip took longer than {seconds} s"));
@@ -68,6 +84,15 @@ impl Demo {
             },
         };
         let place = folder.path().display().to_string();
+        if self.keep {
+            folder.keep();
+            if !to.json {
+                to.line(&format!(
+                    "\n{place} has its log. Next: `pumphouse threads --data {place}`"
+                ))?;
+            }
+            return Ok(ending);
+        }
         folder.remove()?;
         if !to.json {
             to.line(&format!("\n{place} is gone again. Next: `pumphouse run`"))?;

@@ -42,12 +42,14 @@ mod reload;
 mod replay;
 mod resume;
 mod retry;
+mod rules_in_force;
 mod run;
 mod screen;
 mod send;
 mod show;
 mod signals;
 mod state;
+mod story;
 mod tail;
 mod test;
 mod threads;
@@ -131,11 +133,14 @@ pub fn main(builder: Builder) -> ExitCode {
 const WRONG: u8 = 1;
 const UNTRIED: u8 = 2;
 
+/// The version, and the commit that the program was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PUMPHOUSE_BUILT_FROM"), ")");
+
 /// The pump for agents: XML in, through listeners, into a durable log, and out.
 #[derive(Debug, Parser)]
 #[command(
     name = "pumphouse",
-    version,
+    version = VERSION,
     propagate_version = true,
     after_help = EXAMPLES
 )]
@@ -251,7 +256,7 @@ impl Command {
                 Verb::Test(it) => it.run(builder, screen).await,
                 Verb::Eval(it) => Box::pin(it.run(builder, given, screen)).await,
                 Verb::Init(it) => it.run(screen),
-                Verb::Demo(it) => it.run(screen).await,
+                Verb::Demo(it) => it.run(given, screen).await,
                 Verb::Send(it) => it.run(screen).await,
                 Verb::Chat(it) => it.run(builder, given, screen).await,
                 Verb::Threads(it) => it.run(data, screen).await,

@@ -118,7 +118,11 @@ impl Otel {
 #[cfg(feature = "otel")]
 fn names(to: &mut Screen<'_>) -> Result<Ending, Failure> {
     use crate::otel::names;
-    let metrics = [names::TOKEN_USAGE, names::OPERATION_DURATION];
+    let metrics = [
+        names::INPUT_TOKENS_OF_REQUESTS,
+        names::OUTPUT_TOKENS_OF_REQUESTS,
+        names::INFERENCE_DURATION,
+    ];
     for it in names::ALL.iter().chain(&metrics) {
         match to.json {
             true => to.object(&serde_json::json!({

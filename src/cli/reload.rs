@@ -1,7 +1,10 @@
 //! Reads certificates and tokens again at SIGHUP, and certificates also when their files change.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 
+use crate::cli::backup;
+use crate::cli::rules_in_force::RuleSources;
 use crate::cli::screen::Failure;
 use crate::door::{Tls, Tokens, Unusable};
 use crate::engine::{Identity, Port as _, Pump, Tokio};
@@ -14,6 +17,9 @@ const LOOK_EVERY_US: u64 = 2_000_000;
 pub(crate) struct Reload {
     tls: Vec<Tls>,
     tokens: Tokens,
+    rules: RuleSources,
+    /// The log's file, beside which `backup` notes its copies. None for a log in memory.
+    log: Option<PathBuf>,
     port: Tokio,
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
@@ -21,17 +27,35 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// Begins to catch SIGHUP. From now on, the signal doesn't end the process.
-    pub(crate) fn of(tls: Vec<Tls>, tokens: Tokens) -> Result<Reload, Failure> {
+    pub(crate) fn of(
+        tls: Vec<Tls>,
+        tokens: Tokens,
+        rules: RuleSources,
+        log: Option<PathBuf>,
+    ) -> Result<Reload, Failure> {
         let port = Tokio::current();
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
             let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
             let hangup = signal(SignalKind::hangup()).map_err(trouble)?;
-            Ok(Reload { hangup, port, tls, tokens })
+            Ok(Reload { hangup, port, tls, tokens, rules, log })
         }
         #[cfg(not(unix))]
-        Ok(Reload { port, tls, tokens })
+        Ok(Reload { port, tls, tokens, rules, log })
+    }
+
+    /// Records what governs the pump, and the copies of the log that were made meanwhile.
+    pub(crate) async fn record_start(&self, pump: &Pump) {
+        self.rules.record(pump, "start").await;
+        self.record_copies(pump);
+    }
+
+    /// Records the copies of the log that `backup` has noted beside it.
+    fn record_copies(&self, pump: &Pump) {
+        for copy in self.log.iter().flat_map(|it| backup::noted(it)) {
+            pump.record_in_organism(&copy);
+        }
     }
 
     pub(crate) async fn forever(&mut self, pump: &Pump) -> Infallible {
@@ -53,8 +77,10 @@ impl Reload {
             for error in self.tls.iter().filter_map(|it| again(it).err()) {
                 tracing::warn!(%error, "the certificate stays as it was");
             }
+            self.record_copies(pump);
             if is_told {
                 self.read_tokens(pump);
+                self.rules.record(pump, "reload").await;
             }
         }
     }

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::cli::organism::{Organism, check_triggers, complained};
 use crate::cli::otel::{FollowerSettings, Following};
 use crate::cli::reload::Reload;
+use crate::cli::rules_in_force::RuleSources;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::cli::{agent_feeds, core_dumps, data};
@@ -116,7 +117,10 @@ impl Run {
         let (places, context) = (organism.places, organism.context);
         let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
-        let mut reload = Reload::of(tls, tokens.clone())?;
+        let manifest = organism.file;
+        let rules = RuleSources { manifest, models: models.clone(), tokens: tokens.clone() };
+        let copies = (durability != Durability::Memory).then(|| data.join(data::LOG));
+        let mut reload = Reload::of(tls, tokens.clone(), rules, copies)?;
         let (mut addresses, mut metrics) = (Vec::new(), Vec::new());
         for door in &doors {
             match door {
@@ -218,6 +222,7 @@ async fn serve(
             return Err(failure);
         }
     };
+    reload.record_start(&pump).await;
     // The pump serves even if nobody reads the output.
     let _ = greeting.say(to);
     let signal = tokio::select! {

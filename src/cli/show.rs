@@ -7,7 +7,7 @@ use crate::audit::{self, Filter, States};
 use crate::cli::connect::{Credentials, broken};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{data, follow, incoming, overview};
+use crate::cli::{data, follow, incoming, overview, story, transcript};
 use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Clears;
@@ -30,6 +30,7 @@ Examples:
   pumphouse show sess-k3v9x2ma/7                         one message of it
   pumphouse show sess-k3v9x2ma --follow                  and those to come, until Ctrl-C
   pumphouse show sess-k3v9x2ma --failed                  what went wrong in it
+  pumphouse show sess-k3v9x2ma --story                   what happened, in plain words
   pumphouse show sess-k3v9x2ma --follow --connect tls:pump.example:8765
   pumphouse show sess-k3v9x2ma --json | jq -r .payload
 
@@ -41,6 +42,9 @@ pub(crate) struct Show {
     /// Goes on with new messages, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
+    /// Tells the thread in plain words: who asked, wrote, called and answered what.
+    #[arg(long, conflicts_with_all = ["follow", "connect"])]
+    story: bool,
     /// Asks a running pump at this address: HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
@@ -53,8 +57,9 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let is_one = self.what.parse::<EntryId>().is_ok();
-        if is_one && (self.follow || !self.filters.filter().wants_all()) {
-            let text = "is one message: leave out --follow and filters, or name its thread alone";
+        if is_one && (self.follow || self.story || !self.filters.filter().wants_all()) {
+            let text =
+                "is one message: leave out --follow, --story and filters, or name its thread alone";
             return Err(Failure::Untried(format!("{} {text}", self.what)));
         }
         if let Some(address) = &self.connect {
@@ -72,6 +77,9 @@ impl Show {
             return Err(data::unknown(&log, &id).await);
         };
         let filter = self.filters.filter();
+        if self.story {
+            return told(&log, &record, &filter, to).await;
+        }
         if !self.follow {
             read(&log, &record, Upto::Now, &filter, to).await
         } else {
@@ -112,6 +120,27 @@ impl Show {
         };
         if self.follow { follow::until_stopped(reading).await } else { reading.await }
     }
+}
+
+/// Tells a thread in plain words.
+async fn told(
+    log: &dyn Log,
+    record: &ThreadRecord,
+    filter: &Filter,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
+    if !filter.wants_all() {
+        let text = "--story tells a whole thread: leave out the filters";
+        return Err(Failure::Untried(text.to_owned()));
+    }
+    let entries = transcript::read(log, &record.id, record.last_seq).await?;
+    for paragraph in story::of_thread(&entries) {
+        match to.json {
+            true => to.object(&paragraph.object())?,
+            false => to.text(&paragraph.lines(to.style))?,
+        }
+    }
+    Ok(Ending::Well)
 }
 
 /// Shows a thread, up to the last entry of its record.

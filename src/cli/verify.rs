@@ -1,6 +1,6 @@
 //! `verify`: checks whether the log is as it was written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -21,16 +21,23 @@ Examples:
   pumphouse verify --json | jq -r .head > /elsewhere/head
   pumphouse verify --expect $(cat /elsewhere/head)
   pumphouse verify --data backup/pumphouse.db
+  pumphouse verify thread.xml                       a document that `export` wrote
 
 Exits with 1 where anything is wrong, also where the file is no log any more.")]
 pub(crate) struct Verify {
     /// A head that was printed earlier, and must be on the chain: NUMBER:DIGEST.
     #[arg(long, value_name = "HEAD")]
     expect: Option<Head>,
+    /// A document that `export` wrote, to be checked in place of the log.
+    #[arg(value_name = "FILE", conflicts_with = "expect")]
+    file: Option<PathBuf>,
 }
 
 impl Verify {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        if let Some(file) = &self.file {
+            return document(file, to);
+        }
         let path = data::path(data)?;
         let what = path.display().to_string();
         let report = match SqliteLog::open_read_only(&path) {
@@ -53,4 +60,42 @@ impl Verify {
         }
         Ok(if report.is_sound() { Ending::Well } else { Ending::Wrong })
     }
+}
+
+/// Checks a document that `export` wrote.
+fn document(file: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    let name = file.display();
+    let unread = |it: &dyn std::fmt::Display| Failure::Untried(format!("{name}: {it}"));
+    let text = std::fs::read_to_string(file).map_err(|it| unread(&it))?;
+    let report = audit::check_export(&text).map_err(|it| unread(&it))?;
+    if to.json {
+        to.object(&json!({
+            "file": name.to_string(),
+            "sound": report.is_sound(),
+            "log": report.log,
+            "head": report.head,
+            "threads": report.threads,
+            "entries": report.entries,
+            "findings": report.findings,
+            "findings_more": report.findings_more,
+        }))?;
+    } else {
+        for it in &report.findings {
+            to.line(&audit::line(it))?;
+        }
+        let more = report.findings_more;
+        if more > 0 {
+            to.line(&format!("and {more} more"))?;
+        }
+        let entries = audit::count(report.entries as u64, "entry", "entries");
+        let threads = audit::count(report.threads as u64, "thread", "threads");
+        let found = match report.is_sound() {
+            true => "every digest is right".to_owned(),
+            false => audit::count((report.findings.len() + more) as u64, "finding", "findings"),
+        };
+        to.line(&format!("{name}: {entries} of {threads}, {found}"))?;
+        let head = audit::line(&report.head).into_owned();
+        to.line(&format!("written when the log was at {head}; `verify --expect` ties it to that"))?;
+    }
+    Ok(if report.is_sound() { Ending::Well } else { Ending::Wrong })
 }

@@ -128,6 +128,14 @@ impl Tokens {
         names.into_iter()
     }
 
+    /// The names of the identities that have a token, each with its rank: `user` or `operator`.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = (String, &'static str)> + use<> {
+        let rank = |it: &Identity| if it.operator { "operator" } else { "user" };
+        let all = self.known();
+        let ranks: Vec<_> = all.iter().map(|(_, it)| (it.name.to_string(), rank(it))).collect();
+        ranks.into_iter()
+    }
+
     /// Finds the identity of a token. The time that this takes reveals nothing about the tokens:
     /// every known digest is compared, each to its last byte.
     pub(super) fn find(&self, token: &str) -> Option<Proof> {

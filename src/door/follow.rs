@@ -69,7 +69,11 @@ impl Follows {
         }
         let (after, live) = (follow.after.unwrap_or(0), follow.live.unwrap_or(false));
         let (pump, who, id) = (self.pump.clone(), who.clone(), thread.clone());
-        let permitted = async move { pump.may_follow(&who, &id).await.map(FollowUpdate::Begun) };
+        let permitted = async move {
+            let last = pump.may_follow(&who, &id).await?;
+            pump.record_follower(&who.name, &id);
+            Ok(FollowUpdate::Begun(last))
+        };
         let (pump, id) = (self.pump.clone(), thread.clone());
         let entries = async move {
             entries(if live { pump.follow(&id, after) } else { pump.follow_log(&id, after) })

@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
 
+pub(crate) use chain::digest_of;
 pub use chain::{Head, NoHead};
 pub use durability::{Durability, NoDurability};
 pub use entry::{

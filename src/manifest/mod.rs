@@ -291,3 +291,45 @@ impl Plugin for Manifest {
         *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));
     }
 }
+
+/// The values of a manifest, each with its path, such as `listeners[coder].max_turns`. Variables stay
+/// as they are written, and what looks like a secret is left out. None for a text that is no manifest.
+pub(crate) fn outline(bytes: &[u8]) -> Option<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    leaves(&yaml::read(bytes).ok()?, String::new(), &mut all);
+    Some(all)
+}
+
+fn leaves(node: &yaml::Node, path: String, all: &mut Vec<(String, String)>) {
+    use yaml::{Plain, Value};
+
+    match &node.value {
+        Value::Scalar(it) => {
+            let is_text = it.kind == Plain::Text && !it.source.contains("${");
+            let value = match is_text && is_secret(&path) {
+                true => "(not recorded)".to_owned(),
+                false => it.source.clone(),
+            };
+            all.push((path, value));
+        }
+        Value::Map(pairs) => {
+            for it in pairs {
+                leaves(&it.value, check::joined(&path, &it.key), all);
+            }
+        }
+        Value::List(items) => {
+            for (at, it) in items.iter().enumerate() {
+                let name = it.key("name").or_else(|| it.key("use")).and_then(yaml::Node::text);
+                let name = name.map_or_else(|| at.to_string(), str::to_owned);
+                leaves(it, format!("{path}[{name}]"), all);
+            }
+        }
+    }
+}
+
+/// Whether a value at this path may be a secret.
+fn is_secret(path: &str) -> bool {
+    let last = path.rsplit(['.', '[']).next().unwrap_or_default().to_lowercase();
+    let words = ["authorization", "credential", "key", "password", "secret", "token"];
+    path.contains("headers.") || words.iter().any(|it| last.contains(it))
+}

@@ -28,38 +28,36 @@ struct Kind {
     bounds: [f64; 14],
 }
 
-/// The histograms of <https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/>.
-const KINDS: [Kind; 2] = [
-    Kind {
-        named: names::TOKEN_USAGE,
-        unit: "{token}",
-        bounds: [
-            1.0,
-            4.0,
-            16.0,
-            64.0,
-            256.0,
-            1_024.0,
-            4_096.0,
-            16_384.0,
-            65_536.0,
-            262_144.0,
-            1_048_576.0,
-            4_194_304.0,
-            16_777_216.0,
-            67_108_864.0,
-        ],
-    },
-    Kind {
-        named: names::OPERATION_DURATION,
-        unit: "s",
-        bounds: [
-            0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
-        ],
-    },
+/// The bounds of the buckets of tokens.
+const TOKENS: [f64; 14] = [
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1_024.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
 ];
-const TOKENS: usize = 0;
-const DURATION: usize = 1;
+/// The bounds of the buckets of durations.
+const SECONDS: [f64; 14] =
+    [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+/// The histograms of the convention's page on client inference.
+const KINDS: [Kind; 3] = [
+    Kind { named: names::INPUT_TOKENS_OF_REQUESTS, unit: "{token}", bounds: TOKENS },
+    Kind { named: names::OUTPUT_TOKENS_OF_REQUESTS, unit: "{token}", bounds: TOKENS },
+    Kind { named: names::INFERENCE_DURATION, unit: "s", bounds: SECONDS },
+];
+const INPUT: usize = 0;
+const OUTPUT: usize = 1;
+const DURATION: usize = 2;
 
 /// The attributes that each point takes over from the span of its request.
 const SAID: [Named; 6] = [
@@ -83,7 +81,7 @@ const SAID: [Named; 6] = [
 pub struct Metrics {
     since_us: u64,
     /// Maps attributes, as text, to their series: one map for each of [`KINDS`].
-    series: [BTreeMap<String, Series>; 2],
+    series: [BTreeMap<String, Series>; 3],
 }
 
 #[derive(Debug, Default)]
@@ -100,7 +98,7 @@ impl Metrics {
     /// Makes empty histograms that begin at this time, in microseconds since the epoch.
     #[must_use]
     pub fn since(since_us: u64) -> Metrics {
-        Metrics { since_us, series: [BTreeMap::new(), BTreeMap::new()] }
+        Metrics { since_us, series: [BTreeMap::new(), BTreeMap::new(), BTreeMap::new()] }
     }
 
     /// Whether nothing has been measured yet.
@@ -119,11 +117,9 @@ impl Metrics {
         }
         let said = SAID.iter().filter_map(|it| Some((*it, span.attribute(*it)?.clone())));
         let said: Vec<Attribute> = said.collect();
-        for (name, kind) in [(names::INPUT_TOKENS, "input"), (names::OUTPUT_TOKENS, "output")] {
+        for (name, kind) in [(names::INPUT_TOKENS, INPUT), (names::OUTPUT_TOKENS, OUTPUT)] {
             if let Some(Value::Whole(tokens)) = span.attribute(name) {
-                let kind = (names::TOKEN_TYPE, kind.into());
-                let all = said.iter().cloned().chain([kind]).collect();
-                self.measure(TOKENS, all, *tokens as f64);
+                self.measure(kind, said.clone(), *tokens as f64);
             }
         }
         let error = error.map(|it| (names::ERROR_TYPE, it.into()));
@@ -250,9 +246,11 @@ mod tests {
         assert!(metrics.add(&chat(3, None, Some("timed-out"))));
         let all = read(&metrics);
         let names: Vec<_> = all.iter().map(|it| (&*it.name, &*it.unit)).collect();
-        let (tokens, time) = ("gen_ai.client.token.usage", "gen_ai.client.operation.duration");
-        assert_eq!(names, [(tokens, "{token}"), (time, "s")]);
-        let [input, output] = points(&all[0]) else { panic!("{all:#?}") };
+        let of = "gen_ai.client.inference";
+        let tokens = |kind: &str| format!("{of}.operation.{kind}_tokens");
+        let (input, output, time) = (tokens("input"), tokens("output"), format!("{of}.duration"));
+        assert_eq!(names, [(&*input, "{token}"), (&*output, "{token}"), (&*time, "s")]);
+        let ([input], [output]) = (points(&all[0]), points(&all[1])) else { panic!("{all:#?}") };
         assert_eq!(
             (input.count, input.sum, input.min, input.max),
             (2, Some(5_100.0), Some(100.0), Some(5_000.0))
@@ -266,10 +264,10 @@ mod tests {
         );
         let keys: Vec<&str> = input.attributes.iter().map(|it| &*it.key).collect();
         let said = ["gen_ai.operation.name", "gen_ai.request.model", "server.port"];
-        assert_eq!(keys, [&said[..], &["gen_ai.token.type"]].concat());
-        let counts: Vec<u64> = points(&all[1]).iter().map(|it| it.count).collect();
+        assert_eq!(keys, said);
+        let counts: Vec<u64> = points(&all[2]).iter().map(|it| it.count).collect();
         assert_eq!(counts, [1, 2], "what failed is a series of its own");
-        assert_eq!(points(&all[1])[1].bucket_counts[2], 2, "30 ms are within 40");
+        assert_eq!(points(&all[2])[1].bucket_counts[2], 2, "30 ms are within 40");
     }
 
     #[test]

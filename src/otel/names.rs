@@ -4,7 +4,7 @@
 //! A span takes only attributes of this table, so no other name can be sent.
 
 /// The version of the convention that the names come from.
-pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
+pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/0.1.0";
 
 /// A name, and the page that defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +29,10 @@ macro_rules! names {
     };
 }
 
-const SPANS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/";
-const AGENTS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/";
+const SPANS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/docs/gen-ai/client-inference.md";
+const AGENTS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/docs/gen-ai/invoke-agent.md";
 const ERRORS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/";
-const METRICS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/";
+const METRICS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/docs/gen-ai/client-inference.md#metrics";
 const SDK: &str = "https://opentelemetry.io/docs/specs/otel/metrics/sdk/#overflow-attribute";
 const EXCEPTIONS: &str = "https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-spans/";
 const SERVERS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/server/";
@@ -57,12 +57,10 @@ names! {
         "Tokens of the reply, as the provider counted them.";
     CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens", SPANS,
         "Of the prompt's tokens, those that the provider had kept.";
-    CACHE_CREATION_TOKENS = "gen_ai.usage.cache_creation.input_tokens", SPANS,
+    CACHE_WRITE_TOKENS = "gen_ai.usage.cache_write.input_tokens", SPANS,
         "Of the prompt's tokens, those that the provider keeps for later.";
     REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens", SPANS,
         "Of the reply's tokens, those of reasoning.";
-    TOKEN_TYPE = "gen_ai.token.type", METRICS,
-        "Whether tokens are of prompts or of replies: `input` or `output`; in metrics only.";
     OVERFLOW = "otel.metric.overflow", SDK,
         "The series that sums what has no series of its own; in metrics only.";
     CONVERSATION_ID = "gen_ai.conversation.id", SPANS, "The session: the root of the threads.";
@@ -88,15 +86,21 @@ names! {
     TURN = "pumphouse.turn", OWN, "The number of the agent's turn in the thread.";
 }
 
-/// The histogram of the tokens of requests.
-pub const TOKEN_USAGE: Named = Named {
-    name: "gen_ai.client.token.usage",
-    text: "Tokens of prompts and replies, as the provider counted them.",
+/// The histogram of the tokens of prompts.
+pub const INPUT_TOKENS_OF_REQUESTS: Named = Named {
+    name: "gen_ai.client.inference.operation.input_tokens",
+    text: "Tokens of a request's prompt, as the provider counted them.",
+    page: METRICS,
+};
+/// The histogram of the tokens of replies.
+pub const OUTPUT_TOKENS_OF_REQUESTS: Named = Named {
+    name: "gen_ai.client.inference.operation.output_tokens",
+    text: "Tokens of a request's reply, as the provider counted them.",
     page: METRICS,
 };
 /// The histogram of the durations of requests.
-pub const OPERATION_DURATION: Named = Named {
-    name: "gen_ai.client.operation.duration",
+pub const INFERENCE_DURATION: Named = Named {
+    name: "gen_ai.client.inference.duration",
     text: "The time of a turn's request, from its first entry to its last.",
     page: METRICS,
 };

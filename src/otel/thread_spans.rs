@@ -284,18 +284,19 @@ impl ThreadSpans {
     ) -> Span {
         let mut attributes = self.attributes("invoke_agent", agent, work.begun.0);
         attributes.extend(work.model.iter().flat_map(ModelName::attributes));
-        // A server belongs to one request. The work of an agent may have several requests, so its
-        // span names no server.
-        attributes.retain(|it| ![names::SERVER_ADDRESS, names::SERVER_PORT].contains(&it.0));
+        // A provider and a server belong to one request. The work of an agent may have several
+        // requests, so its span names neither.
+        let of_request = [names::PROVIDER_NAME, names::SERVER_ADDRESS, names::SERVER_PORT];
+        attributes.retain(|it| !of_request.contains(&it.0));
         if let Some((input, output)) = work.tokens {
             attributes.push((names::INPUT_TOKENS, input.into()));
             attributes.push((names::OUTPUT_TOKENS, output.into()));
         }
         if let Some(text) = work.origin.text {
-            attributes.push((names::INPUT_MESSAGES, messages("user", &text, None).into()));
+            attributes.push((names::INPUT_MESSAGES, messages("user", &text).into()));
         }
         if let Some(it) = last.decode_if::<Response>().filter(|_| self.traced.content) {
-            let text = messages("assistant", &it.text, Some("stop"));
+            let text = messages("assistant", &it.text);
             attributes.push((names::OUTPUT_MESSAGES, text.into()));
         }
         Span {
@@ -330,12 +331,12 @@ impl ThreadSpans {
             attributes.extend(over.tokens_out.map(|it| (names::OUTPUT_TOKENS, it.into())));
             let parts = [
                 (names::CACHE_READ_TOKENS, over.tokens_cached),
-                (names::CACHE_CREATION_TOKENS, over.tokens_cache_written),
+                (names::CACHE_WRITE_TOKENS, over.tokens_cache_written),
                 (names::REASONING_TOKENS, over.tokens_reasoning),
             ];
             attributes.extend(parts.into_iter().filter_map(|(name, it)| Some((name, it?.into()))));
             if self.traced.content {
-                let text = messages("assistant", &over.text, reason);
+                let text = messages("assistant", &over.text);
                 attributes.push((names::OUTPUT_MESSAGES, text.into()));
             }
             failure = over.error.as_deref().map(|error| {
@@ -441,13 +442,9 @@ fn traceparent(meta: &[u8]) -> Option<Link> {
 }
 
 /// Writes a message in the convention's form, as JSON.
-fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
+fn messages(role: &str, text: &str) -> String {
     let parts = json!([{ "type": "text", "content": cut(text) }]);
-    let mut message = json!({ "role": role, "parts": parts });
-    if let Some(reason) = finish_reason {
-        message["finish_reason"] = reason.into();
-    }
-    json!([message]).to_string()
+    json!([{ "role": role, "parts": parts }]).to_string()
 }
 
 /// Returns the text, cut to at most [`CONTENT_BYTES_MAX`] bytes.

@@ -471,6 +471,73 @@ pub struct ClockSet {
     pub clock: Timestamp,
 }
 
+/// What governs the organism from now on: its manifest, the names of its tokens, the prices of its
+/// models, and its limits. It has what differs from earlier entries of this kind, and no secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct RulesInForce {
+    /// What they hold since: `start`, or `reload` for tokens that were read again.
+    #[payload(attribute, example = "start")]
+    pub since: String,
+    /// The program's version, and the commit that it was built from.
+    #[payload(attribute, example = "0.1.0 (commit 0123456789ab)")]
+    pub version: String,
+    /// BLAKE3 of the manifest's text, in hexadecimal.
+    #[payload(attribute)]
+    pub digest: Option<String>,
+    /// The rules that are new, or have a new value.
+    pub rule: Vec<RuleInForce>,
+    /// The rules that hold no longer.
+    #[payload(no_example)]
+    pub gone: Vec<RuleGone>,
+}
+
+/// A rule: a value of the manifest, a token's name, a price or a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct RuleInForce {
+    /// Its name.
+    #[payload(attribute, example = "limits/tree_tokens_max")]
+    pub name: String,
+    /// Its value. Of a long text, its digest.
+    #[payload(text, example = "50000")]
+    pub value: String,
+}
+
+/// A rule that holds no longer.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct RuleGone {
+    /// Its name.
+    #[payload(attribute, example = "tokens/bob")]
+    pub name: String,
+}
+
+/// An identity follows a thread, for the first time since the pump was started.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadFollowed {
+    /// The identity.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+    /// The thread.
+    #[payload(attribute, example = "sess-k3v9x2ma")]
+    pub thread: String,
+}
+
+/// The log was copied while the pump ran, or since it was last started.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct LogBackedUp {
+    /// The file with the copy.
+    #[payload(attribute, example = "backup/pumphouse.db")]
+    pub file: String,
+    /// The head of the copy: NUMBER:DIGEST.
+    #[payload(attribute, example = "28:c3ad35da9121895a")]
+    pub head: String,
+    /// When the copy was complete.
+    #[payload(attribute)]
+    pub timestamp: Timestamp,
+}
+
 /// The organism has a listener that it didn't have at its last start.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]

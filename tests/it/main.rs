@@ -8,6 +8,7 @@
 
 mod action;
 mod agent;
+mod auditor;
 mod backup;
 mod bench;
 mod cli;

@@ -17,7 +17,6 @@ mod judge;
 mod expect;
 mod play;
 mod result;
-mod thread;
 mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -35,6 +34,7 @@ use crate::cli::organism::{Organism, bytes_of, complained, told, variable};
 use crate::cli::run;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
+use crate::cli::story;
 use crate::engine::{Builder, Pump};
 use crate::id::ThreadId;
 use crate::limits::{EVAL_AT_ONCE_MAX, EVAL_RUNS_MAX, EVAL_SECONDS_MAX};
@@ -288,7 +288,7 @@ async fn failed(player: &Player, runs: &[Run], to: &mut Screen<'_>) -> Result<()
         }
         if shown.replace(run.case) != Some(run.case) {
             to.line("")?;
-            to.text(&thread::lines(&player.events(run).await?, to.style))?;
+            to.text(&story::of_events(&player.events(run).await?, to.style))?;
         }
         to.line("")?;
     }

@@ -15,8 +15,9 @@ use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, Over
 use crate::wire::core::{
     Accepted, Attachment, Authenticate, Authenticated, Boot, ClockSet, ContextCleared,
     ContextRestored, Done, DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft,
-    ListenerStopped, ListenersRetried, NothingUnderWay, ProgramOutput, Progress, RetryListeners,
-    ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadNote, ThreadResult, ThreadSpawned,
+    ListenerStopped, ListenersRetried, LogBackedUp, NothingUnderWay, ProgramOutput, Progress,
+    RetryListeners, RulesInForce, ShutdownSignal, SystemThreadError, ThreadCancelled,
+    ThreadFollowed, ThreadNote, ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Payload};
@@ -73,6 +74,9 @@ fn own_schemas() -> [&'static Schema; 35] {
         ContextCleared::schema(),
         ContextRestored::schema(),
         ClockSet::schema(),
+        LogBackedUp::schema(),
+        RulesInForce::schema(),
+        ThreadFollowed::schema(),
         DoorRefusals::schema(),
         Done::schema(),
         Huh::schema(),

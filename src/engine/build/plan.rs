@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use futures_util::FutureExt;
 
 use crate::engine::build::door::Door;
@@ -99,6 +99,7 @@ impl Plan {
         let clients = Clients {
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),
+            followed: DashSet::new(),
             unread: Arc::new(UnreadBytes::new(&self.limits)),
             has_tokens: self.doors.iter().any(|door| door.has_tokens()),
         };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use tokio::sync::watch;
 
 use crate::engine::common::counts::Counts;
@@ -101,6 +101,8 @@ pub(crate) struct Clients {
     /// The client ids of pushes on their way into the log, each with its identity. A second push
     /// with the same id waits for the first.
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
+    /// The identities that followed a thread since the start, each with the thread.
+    pub(crate) followed: DashSet<(Arc<str>, Arc<str>)>,
     /// The unread bytes of all connections.
     pub(crate) unread: Arc<UnreadBytes>,
     /// Whether some door asks for tokens.

@@ -16,7 +16,7 @@ use crate::engine::common::metrics::Connected;
 use crate::engine::common::shared::{Shared, Stage};
 use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::handle::follow::Follow;
-use crate::engine::tree::event::{CORE_NAME, Push, Pusher};
+use crate::engine::tree::event::{CORE_NAME, Push, Pusher, Words};
 use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::{PushEvent, PushObserver, tell};
 use crate::engine::tree::route::Addressed;
@@ -25,7 +25,7 @@ use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log;
 use crate::log::{Flags, Log};
-use crate::wire::core::{Done, Huh};
+use crate::wire::core::{Done, Huh, ThreadFollowed};
 use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
@@ -59,6 +59,8 @@ impl Identity {
 
 /// A shutdown waits for doors this much longer than twice `linger_time_max`.
 const GRACE_US: u64 = 1_000_000;
+/// The most followers, each with a thread, that a running pump records.
+const FOLLOWED_MAX: usize = 100_000;
 /// How long listeners may take to end at a shutdown.
 const AT_STOP_US: u64 = 5_000_000;
 
@@ -334,6 +336,25 @@ impl Pump {
     #[must_use]
     pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
+    }
+
+    /// Records a payload of the pump itself in the organism's own thread, if the organism has a name.
+    pub(crate) fn record_in_organism<P: Payload>(&self, payload: &P) {
+        if self.shared.life.is_some() {
+            let mut words = Words::default();
+            words.say(payload);
+            words.post(&self.shared);
+        }
+    }
+
+    /// Records that an identity follows a thread, unless that is recorded since the start.
+    pub(crate) fn record_follower(&self, by: &str, thread: &ThreadId) {
+        let key = (by.into(), thread.as_str().into());
+        let followed = &self.shared.clients.followed;
+        if followed.len() < FOLLOWED_MAX && followed.insert(key) {
+            let (by, thread) = (by.to_owned(), thread.to_string());
+            self.record_in_organism(&ThreadFollowed { by, thread });
+        }
     }
 
     /// Adds a follower of the whole log, which stays as long as the pump. The returned queue is

@@ -110,10 +110,9 @@ fn measured(request: ExportMetricsServiceRequest) -> (u64, f64) {
         let Some(Data::Histogram(it)) = metric.data else { panic!("{}", metric.name) };
         assert_eq!(it.aggregation_temporality, AggregationTemporality::Cumulative as i32);
         for point in it.data_points {
-            let text = format!("{:?}", point.attributes);
             match &*metric.name {
-                "gen_ai.client.operation.duration" => all.0 += point.count,
-                _ if text.contains("\"input\"") => all.1 += point.sum.unwrap(),
+                "gen_ai.client.inference.duration" => all.0 += point.count,
+                "gen_ai.client.inference.operation.input_tokens" => all.1 += point.sum.unwrap(),
                 _ => {}
             }
         }

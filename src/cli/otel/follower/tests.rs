@@ -122,7 +122,7 @@ fn points(metrics: &[u8]) -> u64 {
     let request = ExportMetricsServiceRequest::decode(metrics).unwrap();
     let scopes = request.resource_metrics.into_iter().flat_map(|it| it.scope_metrics);
     let all = scopes.flat_map(|it| it.metrics);
-    let durations = all.filter(|it| it.name == "gen_ai.client.operation.duration");
+    let durations = all.filter(|it| it.name == "gen_ai.client.inference.duration");
     let counts = durations.flat_map(|it| match it.data {
         Some(Data::Histogram(it)) => it.data_points,
         _ => Vec::new(),

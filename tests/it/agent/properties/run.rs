@@ -220,6 +220,7 @@ impl Run {
         let mut settings = Settings::default();
         settings.max_turns = self.style.max_turns;
         settings.final_with_actions = self.style.policy;
+        settings.wake = self.style.wake;
         settings.agent_calls = Calls::SameThread;
         let status = Field::choice("status", ["IDLE", "BUSY"]).default("IDLE");
         settings.metadata = Fields::new([status]).unwrap();

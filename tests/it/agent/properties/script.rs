@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use pumphouse::listeners::agent::settings::FinalWithActions;
+use pumphouse::listeners::agent::settings::{FinalWithActions, Wake};
 use pumphouse::model::{Kind, Prompt, Script};
 use pumphouse::sim::Chance;
 
@@ -45,6 +45,7 @@ pub(super) struct Style {
     seed: u64,
     pub(super) max_turns: u64,
     pub(super) policy: FinalWithActions,
+    pub(super) wake: Wake,
     finals: u64,
     fails: u64,
     chatter: &'static str,
@@ -61,6 +62,7 @@ impl Style {
             finals: dice.one(&[15, 35, 60]),
             fails: dice.one(&[2, 2, 2, 80]),
             chatter: dice.one(&["any", "any", "any", "waits", "waits", "quiet", "text"]),
+            wake: dice.one(&[Wake::Each, Wake::Each, Wake::All]),
         }
     }
 
@@ -132,6 +134,7 @@ impl Style {
             ("metadata", 1),
             ("checklist", 1),
             ("cancel", 1),
+            ("await", 2),
         ];
         let all: Vec<&str> =
             weighed.iter().flat_map(|(kind, weight)| vec![*kind; *weight]).collect();
@@ -215,6 +218,10 @@ impl Page {
             "checklist" => "<todo-until condition=\"all\">\
                  <step done=\"false\">one</step></todo-until>\n"
                 .into(),
+            "await" => match self.dice.below(3) {
+                0 => format!("<await on=\"{}\"/>\n", self.dice.one(&NAMES[..4])),
+                _ => "<await/>\n".into(),
+            },
             "cancel" => format!("<cancel-action id=\"{}\"/>\n", self.dice.one(&NAMES[..4])),
             _ => String::new(),
         };

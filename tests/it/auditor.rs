@@ -1,0 +1,208 @@
+//! What an auditor asks: what an answer rests on, what happened in plain words, what was in force
+//! and for whom, and whether a document is as it was written.
+
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{Scene, Server};
+
+const ORGANISM: &str = "
+name: sums
+models: {m: {use: scripted, file: replies.txt, price: {input: 3, output: 15}}}
+limits: {tree_tokens_max: 90000}
+listeners:
+  - {use: calculate}
+  - {use: echo}
+  - {use: agent, name: adder, model: m, peers: [calculate]}
+";
+const REPLIES: &str = r#"%% reply
+<action id="a">{"name": "calculate", "parameters": {"expression": "1+1"}}</action>
+<action id="b">{"name": "calculate", "parameters": {"expression": "20+2"}}</action>
+<action id="c">{"name": "calculate", "parameters": {"expression": "300+3"}}</action>
+%% reply
+<response>They are ${a}, ${b} and ${c}.</response>
+"#;
+const ASK: &str = "<adder xmlns=\"https://xml-pipeline.org/ns/adder/v1\">go</adder>";
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.write("replies.txt", REPLIES);
+    scene.write("organism.yaml", ORGANISM);
+    scene
+}
+
+/// Sends a message, and returns its thread.
+fn send(scene: &Scene, server: &Server, message: &str) -> String {
+    let told = scene.pipe(&["send", "--json", "--connect", &server.address], message).code(0);
+    told.objects()[0]["thread"].as_str().unwrap().to_owned()
+}
+
+/// The payloads with this name in the thread `organism`.
+fn recorded(scene: &Scene, name: &str) -> Vec<String> {
+    let all = scene.run(&["show", "organism", "--payload", name, "--json"]).code(0).objects();
+    all.iter().map(|it| it["payload"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Waits until the thread `organism` has so many payloads with this name.
+#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
+fn awaited(scene: &Scene, name: &str, count: usize) -> Vec<String> {
+    let until = Instant::now() + Duration::from_secs(20);
+    while recorded(scene, name).len() < count && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    recorded(scene, name)
+}
+
+#[test]
+fn why_names_every_result_that_an_answer_is_made_of() {
+    let scene = scene();
+    let server = scene.serve(&[]);
+    let thread = send(&scene, &server, ASK);
+    let all = scene.run(&["show", &thread, "--json"]).code(0).objects();
+    let of = |name: &str| -> Vec<String> {
+        let named = all.iter().filter(|it| it["name"] == name);
+        named.map(|it| it["entry"].as_str().unwrap().to_owned()).collect()
+    };
+    let (answer, results) = (&of("response")[0], of("action-result"));
+    let steps = scene.run(&["why", answer, "--json"]).code(0).objects();
+    let mut named: Vec<String> =
+        steps.iter().map(|it| it["entry"].as_str().unwrap().into()).collect();
+    let more = steps.iter().flat_map(|it| it["results"].as_array().unwrap().clone());
+    named.extend(more.map(|it| it.as_str().unwrap().to_owned()));
+    assert_eq!(results.len(), 3);
+    assert!(results.iter().all(|it| named.contains(it)), "{named:?}");
+    let told = scene.run(&["why", answer]).code(0).out;
+    assert!(told.contains("It rests on these results, too:"), "{told}");
+    assert!(told.contains("calculate, ok"), "{told}");
+}
+
+#[test]
+fn a_thread_is_told_in_plain_words() {
+    let scene = scene();
+    let server = scene.serve(&[]);
+    let thread = send(&scene, &server, ASK);
+    let told = scene.run(&["show", &thread, "--story"]).code(0).out;
+    let mut rest = &*told;
+    for text in [
+        "console → adder",
+        "adder, turn 1, with scripted by replies.txt",
+        "adder calls calculate, a",
+        "a: ok",
+        "adder answers",
+        "They are 2, 22 and 303.",
+    ] {
+        let at = rest.find(text).unwrap_or_else(|| panic!("no {text} in {told}"));
+        rest = &rest[at + text.len()..];
+    }
+    assert!(!told.contains("charge") && !told.contains("actions-due"), "{told}");
+    // A thread without agents is told as well.
+    let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";
+    let plain = send(&scene, &server, echo);
+    let told = scene.run(&["show", &plain, "--story", "--json"]).code(0).objects();
+    let titles: Vec<&str> = told.iter().map(|it| it["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["console → echo: <echo>", "echo → console: <echo>"]);
+    scene.run(&["show", &plain, "--story", "--failed"]).code(2).says(&["leave out the filters"]);
+}
+
+#[test]
+fn an_export_takes_several_threads_and_is_verified_again() {
+    let scene = scene();
+    let server = scene.serve(&[]);
+    let (one, other) = (send(&scene, &server, ASK), send(&scene, &server, ASK));
+    let verified = |file: &str| scene.run(&["verify", file, "--json"]);
+    let written = |arguments: &[&str]| {
+        let ran = scene.run(&[&["export"], arguments, &["--output", "it.xml", "--force"]].concat());
+        ran.code(0);
+        let report = verified("it.xml").code(0).objects().remove(0);
+        assert_eq!(report["sound"], true, "{report}");
+        (report["threads"].as_u64().unwrap(), report["entries"].as_u64().unwrap())
+    };
+    let (_, of_one) = written(&[&one]);
+    let (threads, entries) = written(&[&one, &other]);
+    assert_eq!((threads, entries), (2, 2 * of_one));
+    assert_eq!(written(&["--identity", "console"]), (2, 2 * of_one));
+    assert_eq!(written(&["--since", "1h"]).0, 3, "with the thread `organism`");
+    scene.run(&["export", "--identity", "nobody"]).code(1).says(&["no such thread or entry"]);
+    scene.run(&["export"]).code(2);
+    // A change is found.
+    scene.run(&["export", &one, &other, "--output", "it.xml", "--force"]).code(0);
+    let text = std::fs::read_to_string(scene.path("it.xml")).unwrap();
+    scene.write("changed.xml", text.replacen("300+3", "300+4", 1));
+    verified("changed.xml").code(1).says(&["its digest is another one"]);
+    scene.run(&["verify", "organism.yaml"]).code(2);
+}
+
+#[test]
+fn the_demo_keeps_its_log_where_it_is_told_to() {
+    let scene = Scene::new();
+    scene.run(&["demo", "agent", "--keep", "--data", "tour"]).code(0).says(&["tour has its log"]);
+    let threads = scene.run(&["threads", "--data", "tour", "--json"]).code(0).objects();
+    assert!(threads.len() > 1, "{threads:?}");
+    scene.run(&["verify", "--data", "tour"]).code(0);
+    scene.run(&["demo", "--keep", "--data", "tour"]).code(2).says(&["has a log already"]);
+    scene.run(&["demo", "--data", "other"]).code(2).says(&["--keep puts it there"]);
+}
+
+#[test]
+fn the_version_says_from_which_commit_the_program_was_built() {
+    let said = Scene::new().run(&["--version"]).code(0).out;
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(said.starts_with(&format!("pumphouse {version} (commit ")), "{said}");
+}
+
+#[test]
+fn what_was_in_force_is_recorded_without_secrets() {
+    let scene = scene();
+    let list = |lines: &str| {
+        let path = scene.write("tokens.txt", lines);
+        set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    };
+    list("ada:s3cret-a\nops:s3cret-o:operator\n");
+    let mut server = scene.serve(&["--tokens", "tokens.txt"]);
+    let said = recorded(&scene, "rules-in-force");
+    let [first] = &said[..] else { panic!("{said:?}") };
+    for rule in [
+        "<rule name=\"manifest/listeners[adder].model\">m</rule>",
+        "<rule name=\"tokens/ops\">operator</rule>",
+        "<rule name=\"prices/m\">3.000000 and 15.000000 for a million tokens in and out</rule>",
+        "<rule name=\"limits/tree_tokens_max\">90000</rule>",
+        "digest=\"",
+        "(commit ",
+    ] {
+        assert!(first.contains(rule), "no {rule} in {first}");
+    }
+    assert!(!first.contains("s3cret"), "{first}");
+    // Tokens that are read again are a difference.
+    list("ada:s3cret-a\nbob:s3cret-b\n");
+    server.signal("-HUP");
+    let said = awaited(&scene, "rules-in-force", 2);
+    assert!(said[1].contains("since=\"reload\""), "{said:?}");
+    assert!(said[1].contains("<rule name=\"tokens/bob\">user</rule>"), "{said:?}");
+    assert!(said[1].contains("<gone name=\"tokens/ops\">"), "{said:?}");
+    assert!(!said[1].contains("manifest/"), "{said:?}");
+    // A copy is recorded by the pump that runs, and a follower once.
+    scene.run(&["backup", "copy.db"]).code(0);
+    let copies = awaited(&scene, "log-backed-up", 1);
+    assert!(copies[0].contains("file=\"copy.db\""), "{copies:?}");
+    let thread = send(&scene, &server, ASK);
+    let follow = ["show", &thread, "--connect", &server.address];
+    (0..2).for_each(|_| drop(scene.run(&follow).code(0)));
+    let followers = awaited(&scene, "thread-followed", 1);
+    assert!(followers.len() == 1 && followers[0].contains(&thread), "{followers:?}");
+    server.stop("-TERM");
+    // The next start says what has changed, and nothing else.
+    scene.write("organism.yaml", ORGANISM.replace("90000", "80000"));
+    let mut server = scene.serve(&["--tokens", "tokens.txt"]);
+    let said = awaited(&scene, "rules-in-force", 3);
+    let rules = said[2].matches("<rule ").count();
+    assert_eq!(rules, 2, "the manifest's value and the limit: {}", said[2]);
+    server.stop("-TERM");
+    let mut server = scene.serve(&["--tokens", "tokens.txt"]);
+    server.stop("-TERM");
+    assert_eq!(recorded(&scene, "rules-in-force").len(), 3);
+    let verified: Vec<Value> = scene.run(&["verify", "--json"]).code(0).objects();
+    assert_eq!(verified[0]["sound"], true);
+}
