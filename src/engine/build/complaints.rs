@@ -62,7 +62,7 @@ pub(super) fn catalog(specs: &[&Spec], declared: &[Schema]) -> (Catalog, Vec<Com
 }
 
 /// Returns the schemas of the payloads that the pump itself uses.
-fn own_schemas() -> [&'static Schema; 35] {
+fn own_schemas() -> [&'static Schema; 38] {
     [
         Accepted::schema(),
         Attachment::schema(),
