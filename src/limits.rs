@@ -11,6 +11,19 @@ const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
 
+/// How many times parts of one value may be held against parts of its JSON Schema. Such a check takes
+/// well below a microsecond, and a handler that checks shares its thread with others. The checks
+/// of each value are counted before they begin.
+pub const SCHEMA_CHECKS_MAX: u64 = 5_000_000;
+
+/// How many schemas may stand in one another while a value is held against its JSON Schema: each
+/// takes a part of the thread's stack.
+pub const SCHEMA_NESTED_MAX: usize = 2_000;
+
+/// How many bytes the JSON Schema of a tool may have in a request to a model. Each request repeats
+/// it, and providers count it as tokens of the prompt.
+pub const TOOL_SCHEMA_BYTES_MAX: usize = 64 * KIB;
+
 /// No bound. People write it as the word `unlimited`.
 pub const UNLIMITED: u64 = u64::MAX;
 

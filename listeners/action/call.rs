@@ -7,8 +7,8 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Capabilities, Described};
 use pumphouse::name::CORE;
 use pumphouse::prelude::*;
-use pumphouse::schema::{self, Content, Schema};
-use pumphouse::xml::{self, Child, View, Writer, writable};
+use pumphouse::schema::{self, Content, Schema, json};
+use pumphouse::xml::{self, Child, View, Writer};
 use serde_json::{Map, Value};
 
 use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
@@ -321,7 +321,7 @@ pub fn json_payload(name: &Name, object: &Map<String, Value>) -> Result<Element,
     let mut writer = Writer::new(XmlLimits::INSIDE);
     writer.start(name.namespace(), name.local());
     if !object.is_empty() {
-        writer.text(&writable(&Value::Object(object.clone()).to_string()));
+        writer.text(&json::text(&Value::Object(object.clone())));
     }
     writer.end();
     writer.finish()
@@ -466,7 +466,7 @@ pub fn content(text: &str) -> KnownValue {
 
 /// Reads a text as a JSON object or array. None if it is neither.
 fn composite(text: &str) -> Option<Value> {
-    text.trim_start().starts_with(['{', '[']).then(|| schema::json::read(text).ok()).flatten()
+    text.trim_start().starts_with(['{', '[']).then(|| json::read(text).ok()).flatten()
 }
 
 /// The content of a text that is one code fence of backticks.

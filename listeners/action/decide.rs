@@ -37,7 +37,7 @@ impl Decider<'_> {
         };
         match decided {
             Ok((items, because)) => {
-                let items = items.map(|it| writable(&Value::Array(it).to_string()));
+                let items = items.map(|it| json::text(&Value::Array(it)));
                 ActionDecided { of, runs: true, code: None, because, items }
             }
             Err(ActionError { code, message }) => {

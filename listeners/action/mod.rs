@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 use pumphouse::listener::{Context, Described, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
+use pumphouse::xml::writable;
 use serde_json::Value;
 
 pub use self::actions::{Actions, action_of};
@@ -147,6 +149,7 @@ impl Handling {
                         }
                         Err(ActionError { code, message }) => {
                             let (of, attempt) = (*action, *attempt);
+                            let message = writable(&message);
                             let refused = ActionRefused { of, attempt, code, message };
                             emissions.refusals.push(Again(refused));
                         }
@@ -247,7 +250,7 @@ impl Handling {
         };
         let value = value.map(|value| match rules {
             Some(_) => ResultValue::from(value),
-            None => ResultValue { form: None, text: value.to_string() },
+            None => ResultValue { form: None, text: json::text(&value) },
         });
         let mut error = error.clone();
         // The error of a stopped agent has a good message already.
@@ -260,6 +263,10 @@ impl Handling {
         }
         if let (Some(item), Some(error)) = (item, &mut error) {
             error.message = format!("{item}: {}", error.message);
+        }
+        // Errors may quote what a model or a tool wrote.
+        if let Some(error) = &mut error {
+            error.message = writable(&error.message);
         }
         let warning = match *attempts {
             0 => Vec::new(),
@@ -283,7 +290,7 @@ impl Handling {
             because: because.clone(),
             answer: answer.as_ref().map(|it| it.name().to_string()),
             note,
-            warning,
+            warning: warning.iter().map(|it| writable(it)).collect(),
             error,
             value,
         })

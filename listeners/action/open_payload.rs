@@ -3,6 +3,7 @@
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
 use pumphouse::xml::{Writer, is_name};
 use serde_json::{Map, Value};
 
@@ -52,7 +53,7 @@ fn put(namespace: &str, value: &Value, writer: &mut Writer) -> Result<(), String
         Value::String(text) => writer.text(text),
         Value::Object(all) => return properties(namespace, all, writer),
         // The items of a list within a list have no name, so the inner list stays JSON.
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) => writer.text(&value.to_string()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => writer.text(&json::text(value)),
     }
     Ok(())
 }

@@ -140,6 +140,12 @@ pub fn action_within(
     reading.end()
 }
 
+/// Whether a text may be an action's id.
+pub(in super::super) fn is_id(text: &str) -> bool {
+    let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ':');
+    text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_') && text.chars().all(word)
+}
+
 struct Reading {
     action: Action,
     limits: ActionLimits,
@@ -177,6 +183,9 @@ impl Reading {
             "type" => self.action.kind = self.word(name, value, &KINDS).unwrap_or_default(),
             "mode" => self.action.mode = self.word(name, value, &MODES).unwrap_or_default(),
             "id" => self.id(value),
+            "call" if self.action.dialect == Some(Dialect::Native) => {
+                self.action.call = Some(value.to_owned());
+            }
             "show" => self.action.show = self.word(name, value, &TRUTHS),
             _ if ATTRIBUTES.contains(&name) => self.field(name, &RawValue::Text(value)),
             _ => self.unknown("attribute", name, &ATTRIBUTES),
@@ -184,11 +193,8 @@ impl Reading {
     }
 
     fn id(&mut self, value: &str) {
-        let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ':');
         value.clone_into(&mut self.action.id);
-        if !value.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
-            || !value.chars().all(word)
-        {
+        if !is_id(value) {
             self.wrong(format!("id is a name of letters, digits, _, - and :, not {value:?}"));
         }
     }
@@ -313,7 +319,7 @@ impl Reading {
 
     fn parameters(&mut self, value: &Value) {
         match value {
-            Value::Object(_) => self.action.parameters = Some(value.to_string()),
+            Value::Object(_) => self.action.parameters = Some(json::text(value)),
             Value::Null => {}
             it => self.wrong(format!("parameters takes a JSON object, not {it}")),
         }

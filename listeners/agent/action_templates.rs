@@ -103,7 +103,7 @@ impl Templates {
         let is_said = |at: &str| said.contains_key(at.split('/').nth(1).unwrap_or_default());
         filling.texts.retain(|it| !is_said(&it.at));
         body.extend(said);
-        Ok(Some(Filled { body: Value::Object(body).to_string(), texts: filling.texts }))
+        Ok(Some(Filled { body: json::text(&Value::Object(body)), texts: filling.texts }))
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use pumphouse::limits::ActionLimits;
 use pumphouse::reply::{Attribute, Body, Element, Kind};
 use pumphouse::schema::{json, nearest};
-use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 use super::super::action::read::{Mistakes, action_within};
@@ -364,7 +363,7 @@ pub(super) fn note_metadata(action: &mut Action, value: impl Fn(&str) -> Option<
     let used = condition.references().into_iter().filter(|it| it.name() == METADATA);
     let used = used.filter_map(|it| it.path().next().map(|it| it.into_owned()));
     let known: Map<String, Value> = used.filter_map(|it| Some((it.clone(), value(&it)?))).collect();
-    when.metadata = (!known.is_empty()).then(|| writable(&Value::Object(known).to_string()));
+    when.metadata = (!known.is_empty()).then(|| json::text(&Value::Object(known)));
 }
 
 /// Joins conditions with `and`. The flag says that a condition must not hold. None if there are no

@@ -169,7 +169,7 @@ pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, String)>, S
         return Err(format!("{FIELD} takes a JSON object with name and parameters, not {call}"));
     };
     check(&call)?;
-    Ok(Some((Value::Object(body).to_string(), Value::Object(call).to_string())))
+    Ok(Some((json::text(&Value::Object(body)), json::text(&Value::Object(call)))))
 }
 
 fn check(call: &Map<String, Value>) -> Result<(), String> {

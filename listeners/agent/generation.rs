@@ -11,6 +11,7 @@ use pumphouse::reply::Reading;
 use pumphouse::schema::json;
 use pumphouse::wire::Json;
 use pumphouse::wire::budget::Charge;
+use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 use super::super::action::call::untimed;
@@ -329,8 +330,7 @@ impl<'a> OngoingGeneration<'a> {
         place: Option<(u32, u32)>,
     ) -> Result<(), Fault> {
         let (line, column) = place.unzip();
-        // Notices of 0.1.0 don't name their call.
-        let call = call.filter(|_| !self.context.is_old());
+        let (call, text) = (call.map(|it| writable(&it)), writable(&text));
         let (turn, response, held_back) = (self.turn, None, None);
         let notice = Notice { turn, line, column, call, response, held_back, text };
         self.context.out.notice.send(Note(notice)).await

@@ -3,6 +3,7 @@
 
 use pumphouse::listener::{NoteAbove, TreeHistory};
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
 use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, ActionKind};
@@ -46,7 +47,7 @@ impl TurnContext {
         values.retain(|name, value| {
             settings.metadata.get(name).is_some_and(|field| field.accepts(value).is_ok())
         });
-        let fields = (!values.is_empty()).then(|| Value::Object(values).to_string());
+        let fields = (!values.is_empty()).then(|| json::text(&Value::Object(values)));
         if fields.is_none() && !shares {
             return Ok(());
         }

@@ -38,6 +38,7 @@ mod peer_text;
 mod tools;
 mod answer_format;
 pub mod system_prompt;
+pub mod offered_tools;
 mod system_prompt_before_rules_5;
 mod context;
 mod handed_metadata;
@@ -89,6 +90,7 @@ use super::feed::words::ContextFeed;
 use super::feed::{Feeds, Refreshes, Shown};
 use super::metadata::{Fields, Metadatas};
 use super::todo::{list::Todos, words::StepsOpen};
+use offered_tools::OfferedTools;
 use settings::Settings;
 
 /// The time limit of a turn. It is long because models are slow; interrupts and budgets end turns
@@ -196,6 +198,8 @@ impl Agent {
         let max_turns = self.settings.max_turns;
         let trigger = self.settings.has_triggers.then_some(TRIGGER);
         let facts = self.facts();
+        let is_native = self.settings.dialect == settings::Dialect::Native;
+        let offered = OfferedTools::new(self.name.clone(), self.model.clone());
         let (model, attachments) = (self.model.describe(), self.model.attachments());
         let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
@@ -230,6 +234,7 @@ impl Agent {
             .describe(text)
             .extension(facts)
             .stateless();
+        let it = if is_native { it.extension(offered) } else { it };
         if own_thread { it.own_thread() } else { it }
     }
 }

@@ -22,7 +22,7 @@ const NOTHING: &str = "[no result came]";
 /// The native calls of an agent's turns, and their results.
 #[derive(Default)]
 pub(super) struct Natives {
-    /// Maps the turn and the id of each call to its result, as the model reads it.
+    /// Maps the turn and our own id of each call to its result, as the model reads it.
     results: BTreeMap<(u64, String), String>,
     /// Maps each turn to the parts that the provider signed.
     signed: BTreeMap<u64, Vec<Signed>>,
@@ -41,7 +41,7 @@ impl Natives {
         let own = |it: &&Entry| it.from() == agent && !it.is_refused();
         let turns = view.iter().filter(own).filter_map(Entry::decode_if::<CognitionOut>);
         let calls: BTreeSet<(u64, String)> = turns
-            .flat_map(|it| written(&it).1.into_iter().map(move |call| (it.turn, call.id)))
+            .flat_map(|it| written(&it).1.into_iter().map(move |(id, _)| (it.turn, id)))
             .collect();
         if calls.is_empty() {
             return all;
@@ -91,12 +91,13 @@ impl Natives {
         }
         let results: Vec<PromptMessage> = calls
             .iter()
-            .map(|call| {
-                let text = self.results.get(&(it.turn, call.id.clone()));
+            .map(|(id, call)| {
+                let text = self.results.get(&(it.turn, id.clone()));
                 let text = text.map_or(NOTHING, |it| it).to_owned();
                 PromptMessage { of: Some(call.id.clone()), ..PromptMessage::new(Role::Tool, text) }
             })
             .collect();
+        let calls = calls.into_iter().map(|(_, call)| call).collect();
         let signed = self.signed.get(&it.turn).cloned().unwrap_or_default();
         let mut said =
             vec![PromptMessage { calls, signed, ..PromptMessage::new(Role::Assistant, text) }];
@@ -114,8 +115,8 @@ fn result(form: Form<'_>, entry: u64, it: &ActionResult) -> String {
     }
 }
 
-/// Splits a reply into its text without the native calls, and these calls.
-fn written(it: &CognitionOut) -> (String, Vec<Call>) {
+/// Splits a reply into its text without the native calls, and these calls, each with our own id.
+fn written(it: &CognitionOut) -> (String, Vec<(String, Call)>) {
     let (mut text, mut calls, mut from) = (String::new(), Vec::new(), 0);
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     for range in it.calls.as_deref().unwrap_or_default().chunks_exact(2) {
@@ -129,15 +130,21 @@ fn written(it: &CognitionOut) -> (String, Vec<Call>) {
     (text.trim().to_owned(), calls)
 }
 
-/// Reads a native call in its recorded form, `<tool_use id="…" name="…">{…}</tool_use>`. None if
-/// the text has another form.
-fn call(element: &str) -> Option<Call> {
+/// Reads a native call in its recorded form, `<tool_use id="…" name="…">{…}</tool_use>`, with our
+/// own id of the call. None if the text has another form.
+fn call(element: &str) -> Option<(String, Call)> {
     let (tag, body) = element.split_once('>')?;
     let arguments = body.trim_end().strip_suffix("</tool_use>")?;
     let tag = read(format!("{tag}/>"), Profile::Wire, &XmlLimits::INSIDE).ok()?;
     let arguments = escape::written(arguments);
+    let arguments = json::mended(&arguments);
     // Providers refuse a history with invalid JSON. The call's result reports the error.
-    let is_sound = json::read(&arguments).is_ok_and(|it| it.is_object());
+    let is_sound = arguments.trim_start().starts_with('{')
+        && serde_json::from_str::<serde::de::IgnoredAny>(&arguments).is_ok();
     let arguments = if is_sound { &*arguments } else { "{}" };
-    Some(Call::new(tag.attribute("id")?, legal(tag.attribute("name")?), arguments))
+    let id = tag.attribute("id")?;
+    // The provider's id is escaped twice: by itself, and as a part of the reply's text.
+    let theirs = tag.attribute("call").map(|it| escape::written(&escape::written(it)).into_owned());
+    let theirs = theirs.unwrap_or_else(|| id.to_owned());
+    Some((id.to_owned(), Call::new(theirs, legal(tag.attribute("name")?), arguments)))
 }

@@ -3,6 +3,7 @@
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::Described;
 use pumphouse::prelude::*;
+use pumphouse::schema::import::target;
 use pumphouse::schema::{self, Content, Schema, to_json};
 use pumphouse::xml::{self, Profile};
 use serde_json::{Map, Value, json};
@@ -119,8 +120,7 @@ fn fields(schema: &Value, root: &Value, depth: usize) -> String {
 
 /// Returns the schema that a reference leads to, or else the schema itself.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
-    let pointer = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
-    pointer.and_then(|it| root.pointer(it)).unwrap_or(schema)
+    schema["$ref"].as_str().and_then(|it| target(root, it)).unwrap_or(schema)
 }
 
 /// The type of a field, in a few words.

@@ -169,10 +169,7 @@ impl OngoingGeneration<'_> {
                     self.reasoning += &text;
                 }
                 Ok(Some(Piece::Call(call))) => {
-                    let mut call = system.tools.meant(call);
-                    if call.id.is_empty() {
-                        call.id = format!("call_{}_{}", self.turn, reader.places().len() / 2 + 1);
-                    }
+                    let call = system.tools.meant(call);
                     for part in reader.call(&call) {
                         self.act(part).await?;
                     }

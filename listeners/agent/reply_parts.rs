@@ -2,6 +2,7 @@
 //! acts.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pumphouse::Element;
@@ -14,7 +15,7 @@ use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as CallDialect};
 use super::super::metadata::MetadataUpdate;
 use super::blocks::Blocks;
-use super::call_text::{split, tool_use};
+use super::call_text::{own_id, split, tool_use};
 use super::compensation::Callable;
 use super::escape;
 use super::settings::{Dialect, Settings};
@@ -110,6 +111,8 @@ pub(super) struct ReplyReader {
     /// The places of native calls in the text: the byte offsets of the beginning and the end of
     /// each.
     natives: Vec<u64>,
+    /// Our own ids of the native calls so far.
+    ids: BTreeSet<String>,
     /// Whether the text since the last native call is a JSON answer.
     answer: JsonAnswer,
     collector: PartCollector,
@@ -222,7 +225,8 @@ impl ReplyReader {
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
         let (text, natives, answer) = (String::new(), Vec::new(), JsonAnswer::Never);
-        ReplyReader { config, parser, is_native, text, natives, answer, collector }
+        let ids = BTreeSet::new();
+        ReplyReader { config, parser, is_native, text, natives, ids, answer, collector }
     }
 
     /// Sets the names that the agent's compensations may call.
@@ -248,7 +252,11 @@ impl ReplyReader {
     /// Takes a call in the provider's own protocol. The call means the same as a `<tool_use>`. Open
     /// elements and fences end before the call, so that none of them hides it.
     pub(super) fn call(&mut self, call: &Call) -> Vec<ReplyPart> {
-        self.native(&tool_use(call))
+        let place = self.ids.len() + 1;
+        let id = own_id(call, self.collector.turn, place, &self.ids);
+        let element = tool_use(call, &id);
+        self.ids.insert(id);
+        self.native(&element)
     }
 
     fn native(&mut self, element: &str) -> Vec<ReplyPart> {

@@ -122,9 +122,10 @@ fn cut(sent: &[Entry], places_calls: bool) -> Generation {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
         } else if let Some(it) = entry.decode_if::<Response>() {
             spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
-        } else if let Some(call) = entry.decode_if().filter(|_| places_calls).and_then(native) {
+        } else if let Some((call, id)) = entry.decode_if().filter(|_| places_calls).and_then(native)
+        {
             let from = spoken.text.len() as u64;
-            spoken.text += &escape::recorded(&tool_use(&call));
+            spoken.text += &escape::recorded(&tool_use(&call, &id));
             spoken.natives.extend([from, spoken.text.len() as u64]);
         } else if entry.is::<Action>() {
             spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
@@ -133,10 +134,13 @@ fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     spoken
 }
 
-/// The native call by which the model began an action. None for an action in another dialect.
-fn native(it: Action) -> Option<Call> {
+/// The native call by which the model began an action, and our own id of the call. None for an
+/// action in another dialect.
+fn native(it: Action) -> Option<(Call, String)> {
     let is_native = it.dialect == Some(Dialect::Native);
-    is_native.then(|| Call::new(it.id, it.name, it.parameters.unwrap_or_default()))
+    let theirs = it.call.map(|it| escape::written(&it).into_owned());
+    let theirs = theirs.unwrap_or_else(|| it.id.clone());
+    is_native.then(|| (Call::new(theirs, it.name, it.parameters.unwrap_or_default()), it.id))
 }
 
 /// Reads a reply that was complete before a stop of the pump, to find its final answer. Nothing is

@@ -26,7 +26,7 @@ pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, bool)>, Str
     let Ok(Value::Object(mut body)) = json::read(text) else { return Ok(None) };
     let Some(said) = body.remove(FIELD) else { return Ok(None) };
     match said {
-        Value::Bool(stream) => Ok(Some((Value::Object(body).to_string(), stream))),
+        Value::Bool(stream) => Ok(Some((json::text(&Value::Object(body)), stream))),
         it => Err(format!("{FIELD} takes true or false, not {it}")),
     }
 }

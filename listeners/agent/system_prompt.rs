@@ -18,7 +18,7 @@ use super::abilities::{self, AWAIT};
 use super::answer_format::AnswerFormat;
 use super::peer_text::{call, is_shown};
 use super::settings::{Dialect, FinalWithActions, Settings, Wake};
-use super::tools::{Tools, offered};
+use super::tools::{LeftOut, Tools, offered};
 use super::words::is_offered;
 
 /// The protocol for a model that writes its calls as elements.
@@ -106,8 +106,13 @@ impl SystemPrompt {
             let shown: Vec<String> = shown.map(|it| call(&seen, it)).collect();
             part(call_whom, &shown.join("\n"));
         }
+        let mut tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
+        let left_out = tools.leave_out(&*agent.model);
+        if has(PEERS) {
+            let line = |it: LeftOut| format!("- {} can't be called: {}\n", it.name, it.why);
+            part(call_whom, &left_out.into_iter().map(line).collect::<String>());
+        }
         text.shrink_to_fit();
-        let tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
         let reading = reading(settings, markup(agent, &seen, &peers).tool_call());
         SystemPrompt { text, reading, tools, format }
     }

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use pumphouse::listener::Described;
-use pumphouse::model::{Call, Tool};
+use pumphouse::model::{Call, Model, Tool};
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
-use serde_json::Value;
 
 use super::super::view::ReadResult;
 use super::peer_text::{calls, parameters};
@@ -22,6 +21,20 @@ pub(super) struct Tools {
     all: Vec<Tool>,
     /// Maps a tool's name to the name by which an action calls the same payload.
     meant: BTreeMap<String, String>,
+    /// Maps a tool's name to the payload that it sends.
+    payloads: BTreeMap<String, Name>,
+}
+
+/// A call that an agent's model can't be offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The name by which an action would call it.
+    pub name: String,
+    /// The payload that the call would send.
+    pub payload: Name,
+    /// Why the model's provider can't take it, as the rest of a sentence.
+    pub why: String,
 }
 
 impl Tools {
@@ -43,7 +56,7 @@ impl Tools {
 pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers.iter().flat_map(|it| calls(seen, it)) {
-        tools.add(it.name, it.text, parameters(it.schema));
+        tools.add(it.name, it.text, it.schema);
     }
     tools.with_read_result(seen)
 }
@@ -64,24 +77,36 @@ pub(super) fn offered_before_5(seen: &Capabilities, peers: &[&Described]) -> Too
                 1 => (it.name.clone(), it.text.as_deref().unwrap_or(schema.doc())),
                 _ => (format!("{}.{}", it.name, schema.name.local()), schema.doc()),
             };
-            tools.add(meant, text, parameters(schema));
+            tools.add(meant, text, schema);
         }
     }
     tools.with_read_result(seen)
 }
 
 impl Tools {
-    fn add(&mut self, meant: String, text: &str, parameters: Value) {
+    fn add(&mut self, meant: String, text: &str, schema: &Schema) {
         let name = self.free(&meant);
-        self.all.push(Tool::new(name.clone(), text, parameters));
+        self.all.push(Tool::new(name.clone(), text, parameters(schema)));
+        self.payloads.insert(name.clone(), schema.name.clone());
         self.meant.insert(name, meant);
+    }
+
+    /// Takes out the tools that the model's provider can't take, and returns them.
+    pub(super) fn leave_out(&mut self, model: &dyn Model) -> Vec<LeftOut> {
+        let left_out = model.left_out(&self.all);
+        self.all.retain(|it| !left_out.iter().any(|(name, _)| *name == it.name));
+        let one = |(tool, why): (String, String)| {
+            let name = self.meant.get(&tool)?.clone();
+            Some(LeftOut { name, payload: self.payloads.get(&tool)?.clone(), why })
+        };
+        left_out.into_iter().filter_map(one).collect()
     }
 
     /// Adds the tool that reads the rest of a long result, if there are other tools.
     fn with_read_result(mut self, seen: &Capabilities) -> Tools {
         let rest = seen.schema(&ReadResult::NAME).filter(|_| !self.all.is_empty());
         if let Some(schema) = rest {
-            self.add(schema.name.local().to_owned(), schema.doc(), parameters(schema));
+            self.add(schema.name.local().to_owned(), schema.doc(), schema);
         }
         self
     }

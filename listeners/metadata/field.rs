@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use pumphouse::limits::FeedLimits;
-use pumphouse::schema::nearest;
+use pumphouse::schema::{json, nearest};
 use pumphouse::xml::writable;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -164,7 +164,7 @@ impl Fields {
         if self.atomic && !error.is_empty() {
             kept.clear();
         }
-        let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
+        let fields = (!kept.is_empty()).then(|| json::text(&Value::Object(kept)));
         Metadata { fields, error, ..Metadata::default() }
     }
 

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use pumphouse::listener::{Effects, TreeHistory};
 use pumphouse::prelude::*;
+use pumphouse::schema::json as schema_json;
 use serde_json::{Map, Value, json};
 
 use super::super::metadata::Metadatas;
@@ -147,14 +148,14 @@ impl ThreadState {
 
     fn text(&self, of: Part, agent: Option<&str>) -> String {
         match (of, agent) {
-            (Part::Metadata, Some(agent)) => Value::Object(self.fields(agent)).to_string(),
+            (Part::Metadata, Some(agent)) => schema_json::text(&Value::Object(self.fields(agent))),
             (Part::Metadata, None) => {
                 let all = self.metadata.agents().map(|it| (it.to_owned(), self.fields(it).into()));
-                Value::Object(all.collect()).to_string()
+                schema_json::text(&Value::Object(all.collect()))
             }
             (Part::Todos, _) => {
                 let list = |(_, it): (u64, &Todo)| todo(it);
-                Value::Array(self.todos.all().map(list).collect()).to_string()
+                schema_json::text(&Value::Array(self.todos.all().map(list).collect()))
             }
             (Part::Response, Some(agent)) => self.responses.get(agent).cloned().unwrap_or_default(),
             (Part::Response, None) => self.newest.clone().unwrap_or_default(),

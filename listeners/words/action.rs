@@ -36,6 +36,10 @@ pub struct Action {
     /// Its name: other actions depend on it and refer to its result by this name.
     #[payload(attribute, example = "fetch")]
     pub id: String,
+    /// The provider's id of a native call, which is any text, with escapes for what XML lacks;
+    /// absent if it is the same as `id`, empty if the provider gave none.
+    #[payload(attribute, no_example)]
+    pub call: Option<String>,
     /// The agent's turn that wrote it; absent if no turn wrote it.
     #[payload(attribute, no_example)]
     pub turn: Option<u64>,
@@ -385,7 +389,7 @@ impl From<Value> for ResultValue {
     fn from(value: Value) -> ResultValue {
         let (form, text) = match value {
             Value::String(it) if it.chars().all(is_character) => (ValueForm::Text, it),
-            it => (ValueForm::Json, it.to_string()),
+            it => (ValueForm::Json, json::text(&it)),
         };
         ResultValue { form: Some(form), text }
     }

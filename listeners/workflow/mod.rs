@@ -103,7 +103,7 @@ impl Workflow {
     /// # Errors
     /// Fails with all mistakes of the definition, each with its path.
     pub fn from_json(definition: Value) -> Result<Workflow, WrongWorkflow> {
-        let text = definition.to_string();
+        let text = json::sorted(&definition);
         let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
         let read = Definition::deserialize(&definition)
             .map_err(|error| WrongWorkflow(vec![WrongDefinition::new("", error.to_string())]))?;

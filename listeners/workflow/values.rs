@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
 use pumphouse::wire::{Json, SignedDuration};
-use pumphouse::xml::writable;
 use serde_json::{Value, json};
 
 use super::super::action::Actions;
@@ -129,7 +129,7 @@ impl Values<'_> {
             name: target.unwrap_or_default().to_owned(),
             // The references of the workflow are filled in here, and there are no others.
             references: Some(References::None),
-            parameters: Some(writable(&parameters.to_string())),
+            parameters: Some(json::text(&parameters)),
             ..Action::default()
         };
         untimed(&mut action, self.capabilities);

@@ -143,6 +143,7 @@ pub fn json(entry: &Entry) -> Value {
     if body.is_none() {
         object["payload_hex"] = hex(&entry.body).into();
     }
+    object.sort_all_objects();
     object
 }
 

@@ -10,6 +10,7 @@ use crate::cli::organism::{Organism, Unread, check_triggers, complained, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
 use crate::listener::Described;
+use crate::listeners::agent::offered_tools::{LeftOut, OfferedTools};
 use crate::log::Durability;
 use crate::manifest::{Door, Mistake, Mistakes};
 use crate::schema::Schema;
@@ -61,6 +62,12 @@ impl Check {
             return told_of(unread, to);
         }
         let (listeners, advice) = (plan.listeners().to_vec(), plan.warnings().to_vec());
+        let left_out = |it: &Described| {
+            let offered = it.extension::<OfferedTools>();
+            let all = offered.map(|it| it.left_out(plan.capabilities())).unwrap_or_default();
+            (!all.is_empty()).then(|| (it.name.clone(), all))
+        };
+        let left_out = listeners.iter().filter_map(left_out).collect();
         let is_taken = |it: &Schema| plan.capabilities().takers(&it.name).next().is_some();
         let schemas = plan.schemas().into_iter().filter(|it| it.original().is_some());
         let schemas = schemas.filter(|it| !is_taken(it));
@@ -76,6 +83,7 @@ impl Check {
             models,
             listeners,
             advice,
+            left_out,
             warnings,
         };
         if to.json {
@@ -133,6 +141,8 @@ struct Report {
     listeners: Vec<Described>,
     /// The plan's warnings about its listeners.
     advice: Vec<String>,
+    /// The calls that an agent's model can't be offered.
+    left_out: Vec<(String, Vec<LeftOut>)>,
     /// Probable mistakes in files that the manifest names.
     warnings: Vec<Mistakes>,
 }
@@ -166,6 +176,9 @@ impl Report {
         let warnings = warnings.chain(advice);
         let schemas = self.schemas.iter().map(|(name, it)| json!({ "name": name, "loose": it }));
         let models = self.models.iter().map(|(name, it)| json!({ "name": name, "text": it }));
+        let left_out = self.left_out.iter().flat_map(|(agent, all)| {
+            all.iter().map(move |it| json!({ "agent": agent, "name": it.name, "why": it.why }))
+        });
         json!({
             "sound": true,
             "file": self.file,
@@ -177,6 +190,7 @@ impl Report {
             "schemas": schemas.collect::<Vec<_>>(),
             "models": models.collect::<Vec<_>>(),
             "listeners": listeners.collect::<Vec<_>>(),
+            "left_out": left_out.collect::<Vec<_>>(),
             "warnings": warnings.collect::<Vec<_>>(),
         })
     }
@@ -231,6 +245,11 @@ impl Report {
             if let Some(peers) = &it.peers {
                 let peers = if peers.is_empty() { "nobody".to_owned() } else { peers.join(", ") };
                 to.line(&format!("  peers   {peers}"))?;
+            }
+            let left_out = self.left_out.iter().filter(|(agent, _)| *agent == it.name);
+            for left_out in left_out.flat_map(|(_, all)| all) {
+                let text = format!("{} can't be offered: {}", left_out.name, left_out.why);
+                to.line(&format!("  warning {}", audit::line(&text)))?;
             }
             for grant in &it.grants {
                 to.line(&format!("  grant   {grant}"))?;

@@ -7,6 +7,7 @@ use crate::cli::organism;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listener::{Capabilities, Described, Unfound};
+use crate::listeners::agent::offered_tools::{LeftOut, OfferedTools};
 use crate::model::{NoProvider, Provider};
 use crate::name::Name;
 use crate::schema::import::Loose;
@@ -221,6 +222,13 @@ fn loose(it: &Loose) -> String {
     format!("{}: {holds} ({})", it.path, it.why)
 }
 
+/// Returns the calls that models of agents can't be offered, each with its agent.
+fn left_out(all: &Capabilities) -> impl Iterator<Item = (&str, LeftOut)> {
+    let agents = all.listeners().iter();
+    let agents = agents.filter_map(|it| Some((it.name.as_str(), it.extension::<OfferedTools>()?)));
+    agents.flat_map(|(agent, it)| it.left_out(all).into_iter().map(move |it| (agent, it)))
+}
+
 /// Returns facts about a payload: the listeners that take or emit it, and its special properties.
 fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     let name = &schema.name;
@@ -231,6 +239,9 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
         if let Some(effects) = it.effects {
             facts.push(("effects", effects.as_str().to_owned()));
         }
+    }
+    for (agent, it) in left_out(all).filter(|(_, it)| it.payload == *name) {
+        facts.push(("left out", format!("{agent} can't be offered it: {}", it.why)));
     }
     let answers = words(all, emitted_for(all, name));
     if !answers.is_empty() {

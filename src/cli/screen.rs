@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::audit::{self, Style};
 use crate::log;
+use crate::schema::json;
 
 /// The output of a verb.
 pub(crate) struct Screen<'a> {
@@ -28,7 +29,7 @@ impl Screen<'_> {
 
     /// Writes an object in one line.
     pub(crate) fn object(&mut self, object: &Value) -> io::Result<()> {
-        writeln!(self.out, "{}", audit::ascii(&object.to_string()))
+        writeln!(self.out, "{}", audit::ascii(&json::sorted(object)))
     }
 
     /// Flushes the output.

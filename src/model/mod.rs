@@ -123,6 +123,13 @@ pub trait Model: Debug + Send + Sync {
         false
     }
 
+    /// The tools that the model's provider can't take, each with the reason, which completes a
+    /// sentence about the tool. Requests leave them out.
+    fn left_out(&self, tools: &[Tool]) -> Vec<(String, String)> {
+        let _ = tools;
+        Vec::new()
+    }
+
     /// The price of the model's tokens, if known.
     fn price(&self) -> Option<Price> {
         None

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::limits::XmlLimits;
 use crate::model::{Attached, Call, Signed};
+use crate::schema::json;
 use crate::xml::{self, Child, Profile, View};
 
 /// A prompt: everything that a model's answer depends on.
@@ -280,14 +281,14 @@ impl Prompt {
         for Tool { name, description, parameters } in &self.tools {
             hash.text(name);
             hash.text(description);
-            hash.text(&parameters.to_string());
+            hash.text(&json::sorted(parameters));
         }
         // A prompt without a format keeps the digest that it had before there were formats.
         if let Some(Format { name, description, schema }) = &self.format {
             hash.text("format");
             hash.text(name);
             hash.text(description);
-            hash.text(&schema.to_string());
+            hash.text(&json::sorted(schema));
         }
         hash.maybe(self.max_tokens.map(u64::from));
         hash.number(self.stop.len() as u64);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use self::bucket::Bucket;
-use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry_pause};
+use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Tool, retry_pause};
 use crate::clock;
 
 /// The fewest tokens that a request counts as until the provider has counted its tokens.
@@ -157,6 +157,10 @@ impl Model for Bounded {
 
     fn is_structured(&self) -> bool {
         self.model.is_structured()
+    }
+
+    fn left_out(&self, tools: &[Tool]) -> Vec<(String, String)> {
+        self.model.left_out(tools)
     }
 
     fn price(&self) -> Option<Price> {

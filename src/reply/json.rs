@@ -6,6 +6,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::reply::config::Shape;
+use crate::schema::json::mended;
 
 /// An error in a JSON text, and the offset of the wrong byte.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Wrong {
 
 /// Checks that a text is one JSON value, and that all its strings can be decoded.
 pub(super) fn check(text: &str) -> Result<(), Wrong> {
-    match serde_json::from_str::<Sound>(text) {
+    match serde_json::from_str::<Sound>(&mended(text)) {
         Ok(Sound) => Ok(()),
         Err(error) => Err(wrong(text, &error)),
     }
@@ -69,7 +70,7 @@ fn fields<'a>(text: &'a str, at: usize, shape: &Shape) -> (Result<Fields<'a>, Wr
         return (wrong("a call is an object".to_owned()), false);
     };
     let find = |name: &str| pairs.iter().rev().find(|it| it.0 == name).map(|it| it.1.get());
-    let string = |raw: &str| serde_json::from_str::<String>(raw).ok();
+    let string = |raw: &str| serde_json::from_str::<String>(&mended(raw)).ok();
     let is_ours = find("type").and_then(string).is_some_and(|it| it == shape.mark);
     if !is_ours {
         return (wrong(format!("its type isn't {:?}", shape.mark)), false);

@@ -30,19 +30,25 @@
 
 mod error;
 mod from;
+mod half;
 mod member;
+mod number;
 mod read;
 mod scalar;
 mod to;
 mod value;
+mod write;
 
 pub use self::error::{Error, Errors, Rule};
 pub use self::from::from_json;
+pub use self::half::mended;
+pub(crate) use self::half::{joined, marked, rest, whole};
 pub(super) use self::member::{Member, Property, members};
 pub use self::read::{Broken, BrokenKind, DEPTH_MAX, read};
 pub(super) use self::scalar::{constant, is_written};
 pub use self::to::{example, to_json};
 pub use self::value::{notes, value, values};
+pub use self::write::{sorted, text};
 
 #[cfg(test)]
 mod tests;

@@ -51,7 +51,11 @@ pub fn json_schema(schema: &Schema) -> Value {
         return original.clone();
     }
     let mut writer = Writer::default();
-    let mut root = writer.object(&schema.shape);
+    let mut root = Map::new();
+    root.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    root.insert("title".into(), schema.name.local().into());
+    describe(&mut root, schema.doc());
+    root.extend(writer.object(&schema.shape));
     let mut defined = Map::new();
     let mut place = 0;
     while let Some((shape, name)) = writer.shapes.get(place).cloned() {
@@ -60,9 +64,6 @@ pub fn json_schema(schema: &Schema) -> Value {
         describe(&mut object, &shape.doc);
         defined.insert(name, object.into());
     }
-    root.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
-    root.insert("title".into(), schema.name.local().into());
-    describe(&mut root, schema.doc());
     if !defined.is_empty() {
         root.insert("$defs".into(), defined.into());
     }
@@ -170,10 +171,10 @@ impl Properties {
         let mut value = Map::new();
         value.insert("type".into(), "object".into());
         value.insert("properties".into(), self.all.into());
-        value.insert("additionalProperties".into(), false.into());
         if !self.required.is_empty() {
             value.insert("required".into(), self.required.into());
         }
+        value.insert("additionalProperties".into(), false.into());
         match (self.choices.len(), self.choices.pop()) {
             (_, None) => {}
             (1, Some(one)) => value.extend(object(one)),

@@ -26,7 +26,7 @@ use super::files::limits::FileLimits;
 use super::files::root::{Root, walk_below, within};
 use super::files::{Reason, Refused as FileRefused};
 use super::pdf::PDF_SECONDS_MAX;
-use super::text::cut;
+use super::text::{cut, known};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "documents";
@@ -271,6 +271,8 @@ impl Gathering {
     fn add(&mut self, name: &str, document: &Document) {
         let is_first = self.text.is_empty();
         let gap = if is_first { "" } else { "\n" };
+        let name: String =
+            name.chars().map(|it| known(if it == '\n' { ' ' } else { it })).collect();
         let section = format!("{gap}## {name}\n\n{}\n", document.text.trim_end());
         let in_characters = section.char_indices().nth(self.characters_left);
         let end = in_characters.map_or(section.len(), |(at, _)| at);

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pumphouse::schema::json;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -75,6 +76,26 @@ impl Shared {
         }
     }
 
+    /// Makes the request fail that an unreadable message answers: `of`, or else the request whose id
+    /// the message shows, or else the only waiting request. If there are several, they go on.
+    pub(super) fn fail_answer(&self, text: &str, why: &str, of: Option<u64>) {
+        let shown = of.or_else(|| own_id(text)).filter(|it| self.waits(*it));
+        let only = || {
+            let waiting = self.waiting();
+            let mut all = waiting.answers.keys().copied();
+            all.next().filter(|_| all.next().is_none())
+        };
+        match shown.or_else(only) {
+            Some(id) => self.fail(id, Failure::Nonsense(why.to_owned())),
+            None => tracing::warn!(why, "a server's message answers no request that is known"),
+        }
+    }
+
+    /// Returns whether the request with this id is the call of a tool.
+    fn is_call(&self, id: u64) -> bool {
+        self.waiting().answers.get(&id).is_some_and(|it| it.progress.is_some())
+    }
+
     /// Ends the connection. All waiting requests fail.
     pub(super) fn end(&self, why: &Failure) {
         let mut waiting = self.waiting();
@@ -83,6 +104,63 @@ impl Shared {
             let _ = waiter.to.send(Err(why.clone()));
         }
     }
+}
+
+/// Reads a message of the server. A message that can't be read makes its own request fail: `of`, if
+/// that is known. The answer to a call is read strictly, since nothing in it may be guessed or
+/// rounded.
+pub(super) fn message(text: &str, shared: &Shared, of: Option<u64>) -> Option<Value> {
+    let error = match json::read(text) {
+        Ok(message) => return Some(message),
+        Err(error) => error,
+    };
+    let why = format!("the server's JSON can't be read: {error}");
+    let lenient = serde_json::from_str::<Value>(&json::mended(text)).ok();
+    let id = lenient.as_ref().filter(|it| it.get("method").is_none());
+    let id = id.and_then(|it| it.get("id")?.as_u64());
+    match (lenient, id.filter(|it| shared.is_call(*it))) {
+        (Some(_), Some(id)) => {
+            shared.fail(id, Failure::Nonsense(why));
+            None
+        }
+        (Some(message), None) => Some(message),
+        (None, _) => {
+            shared.fail_answer(text, &why, of);
+            None
+        }
+    }
+}
+
+/// Finds the property `id` of the outermost object in a text that may be no JSON.
+fn own_id(text: &str) -> Option<u64> {
+    let (mut depth, mut rest) = (0_usize, text);
+    while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
+        let found = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match found {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {
+                let mut is_escaped = false;
+                let end = rest.find(|it| {
+                    let is_end = it == '"' && !is_escaped;
+                    is_escaped = it == '\\' && !is_escaped;
+                    is_end
+                })?;
+                let (word, behind) = (&rest[..end], &rest[end + 1..]);
+                rest = behind;
+                if depth == 1
+                    && word == "id"
+                    && let Some(value) = behind.trim_start().strip_prefix(':')
+                {
+                    let value = value.trim_start().trim_start_matches('"');
+                    let digits = value.find(|it: char| !it.is_ascii_digit());
+                    return value[..digits.unwrap_or(value.len())].parse().ok();
+                }
+            }
+        }
+    }
+    None
 }
 
 /// Handles a message from the server.

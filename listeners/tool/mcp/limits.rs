@@ -5,6 +5,9 @@ use serde::Deserialize;
 /// The maximum number of bytes of one message of a server. Over standard output, a message is a
 /// line. Over HTTP, a message is an event or a body.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
+/// The maximum number of bytes that are skipped of a line that is too long. A server whose line is
+/// even longer is ended.
+pub(super) const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of pages of a list of tools.
 pub(super) const PAGES_MAX: usize = 32;
 /// The maximum number of tools of one server.

@@ -97,6 +97,7 @@ impl Record {
         let tools: Map<String, Value> =
             tools.iter().map(|(name, it)| (name.clone(), entry(it))).collect();
         all.insert(self.key.clone(), json!({ "tools": tools }));
+        all.sort_keys();
         let text = format!("{:#}\n", Value::Object(all));
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
         let beside = self.path.with_extension(format!("new-{}", std::process::id()));

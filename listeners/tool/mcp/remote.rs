@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use pumphouse::model::Secret;
 use pumphouse::model::sse::Decoder;
+use pumphouse::schema::json;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::Value;
@@ -19,7 +20,7 @@ use tokio::sync::mpsc;
 use super::super::time::pass_time;
 use super::super::web::limits::WebLimits;
 use super::super::web::{Web, content_type, host_of};
-use super::exchange::{Failure, Shared, heard, within};
+use super::exchange::{Failure, Shared, heard, message, within};
 use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
 
 /// The header for the id of a session, which the server chooses.
@@ -190,7 +191,8 @@ impl Line<'_> {
             "text/event-stream" => self.stream(answer, id).await,
             "application/json" => {
                 let body = body(answer).await?;
-                self.hear(&body)
+                self.hear(&body, id);
+                Ok(())
             }
             _ if id.is_none() => Ok(()),
             other => Err(Failure::Nonsense(format!("the server answers {other:?}, and no JSON"))),
@@ -213,7 +215,7 @@ impl Line<'_> {
         let said = format!("{host} answers {status}");
         // Some servers give details in an error of JSON-RPC.
         let body = body(answer).await.unwrap_or_default();
-        let more = serde_json::from_slice::<Value>(&body).ok();
+        let more = json::read(&String::from_utf8_lossy(&body)).ok();
         let more = more.and_then(|it| Some(it.get("error")?.get("message")?.as_str()?.to_owned()));
         let hint = match status {
             StatusCode::UNAUTHORIZED => ": it wants another `bearer`".to_owned(),
@@ -244,7 +246,7 @@ impl Line<'_> {
                         last.clone_from(&event.id);
                     }
                     if let Some(data) = event.data.filter(|it| !it.trim().is_empty()) {
-                        self.hear(data.as_bytes())?;
+                        self.hear(data.as_bytes(), id);
                     }
                 }
                 if id.is_some_and(|it| !self.shared.waits(it)) {
@@ -273,14 +275,13 @@ impl Line<'_> {
         }
     }
 
-    /// Handles a message of the server, or an array of messages.
-    fn hear(&self, text: &[u8]) -> Result<(), Failure> {
-        let wrong = |why: String| Failure::Nonsense(format!("the server's JSON: {why}"));
-        let text = std::str::from_utf8(text).map_err(|it| wrong(it.to_string()))?;
-        let message = pumphouse::schema::json::read(text).map_err(|it| wrong(it.to_string()))?;
-        let all = match message {
-            Value::Array(all) => all,
-            one => vec![one],
+    /// Handles a message of the server, or an array of messages. `id` is the request that is being
+    /// answered.
+    fn hear(&self, text: &[u8], id: Option<u64>) {
+        let text = String::from_utf8_lossy(text);
+        let all = match message(&text, self.shared, id) {
+            Some(Value::Array(all)) => all,
+            one => one.into_iter().collect(),
         };
         for header in all {
             let version = header.get("result").and_then(|it| it.get("protocolVersion"));
@@ -289,7 +290,6 @@ impl Line<'_> {
             }
             heard(header, self.shared, self.writes);
         }
-        Ok(())
     }
 
     /// Tells the server that the session ends. Does nothing if there is no session.

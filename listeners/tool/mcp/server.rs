@@ -117,7 +117,7 @@ async fn told(err: Option<ChildStderr>, server: &str) {
                     let text: String = lossy(&line).escape_debug().collect();
                     tracing::debug!(server, text, "standard error");
                 }
-                Ok(Line::TooLong) => {
+                Ok(Line::TooLong(_)) => {
                     if pass(&mut err).await.is_err() {
                         break;
                     }

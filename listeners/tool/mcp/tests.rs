@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::sync::mpsc;
 
 use super::super::text::shown;
-use super::exchange::Failure;
+use super::exchange::{Failure, Shared, Waiter, message};
 use super::limits::LINE_BYTES_MAX;
 use super::line::{self, Line};
 use super::tools::{matches, pinned, tools};
@@ -16,7 +16,9 @@ async fn a_line_is_whole_or_too_long() {
     let mut from = BufReader::new(&b"ab\n\ncdefg\n"[..]);
     assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::Whole(b"ab".to_vec()));
     assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::Whole(Vec::new()));
-    assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::TooLong);
+    assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::TooLong(Vec::new()));
+    assert!(line::skip(&mut from, 9).await.unwrap());
+    assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::End);
     assert_eq!(
         line::next(&mut BufReader::new(&b"x"[..]), 4).await.unwrap(),
         Line::Whole(b"x".into())
@@ -166,6 +168,50 @@ async fn roots_sampling_and_elicitation_are_declined() {
     let declined = declined.into_inner().unwrap();
     let codes: Vec<_> = declined.iter().map(|it| it["error"]["code"].as_i64()).collect();
     assert_eq!(codes, [Some(-32601), Some(-32601), Some(-32601), None]);
+}
+
+#[tokio::test]
+async fn a_bad_line_fails_its_own_call() {
+    let check = async |line: &dyn Fn(&Value) -> String, expected: Result<Value, &str>| {
+        let answer = |asked: &Value| match asked["method"] == "tools/call" {
+            true => vec![line(asked)],
+            false => usual(asked),
+        };
+        let called = with(answer).await.1.map(|it| it["text"].clone());
+        let called = called.map_err(|it| it.to_string());
+        let is_right = match (&called, expected) {
+            (Ok(called), Ok(expected)) => *called == expected,
+            (Err(told), Err(expected)) => told.contains(expected),
+            _ => false,
+        };
+        assert!(is_right, "{called:?}");
+    };
+    let says = |text: &'static str| {
+        move |asked: &Value| format!(r#"{{"jsonrpc":"2.0","id":{},"result":{text}}}"#, asked["id"])
+    };
+    check(&says(r#"{"text":"page \ud83d end"}"#), Ok(json!("page \u{FFFD} end"))).await;
+    check(&says(r#"{"text":18446744073709551615}"#), Ok(json!(u64::MAX))).await;
+    let told = "the whole number 18446744073709551616 has more than 64 bits";
+    check(&says(r#"{"text":18446744073709551616}"#), Err(told)).await;
+    check(&says(r#"{"text":"a" "b"}"#), Err("the server's JSON can't be read")).await;
+    check(&says(r#"{"a":1,"a":2}"#), Err("stands twice")).await;
+}
+
+#[test]
+fn the_request_of_an_unreadable_message_is_found_by_its_id() {
+    let shared = Shared::default();
+    let mut answers = Vec::new();
+    for id in [3, 4] {
+        let (to, answer) = tokio::sync::oneshot::channel();
+        shared.waiting().answers.insert(id, Waiter { to, progress: None });
+        answers.push(answer);
+    }
+    assert_eq!(message(r#"{"result": {"id": 3}, "id" : "4", "#, &shared, None), None);
+    assert!(shared.waits(3) && !shared.waits(4));
+    // It doesn't say which one it answers, and only one waits.
+    assert_eq!(message(r#"{"result": "#, &shared, None), None);
+    assert!(!shared.waits(3));
+    assert!(answers.iter_mut().all(|it| matches!(it.try_recv(), Ok(Err(Failure::Nonsense(_))))));
 }
 
 #[tokio::test]

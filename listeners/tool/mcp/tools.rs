@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pumphouse::Name;
-use pumphouse::schema::Schema;
 use pumphouse::schema::import::xml_name;
+use pumphouse::schema::{Schema, json};
 use serde_json::{Map, Value};
 
 use super::super::text::shown;
@@ -34,13 +34,14 @@ pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
             SAID.into_iter().filter_map(|key| Some((key.to_owned(), definition.get(key)?.clone())));
         all.entry(name).or_insert_with(|| Value::Object(said.collect()));
     }
+    // Some servers list their tools in another order each time.
+    all.sort_keys();
     all
 }
 
 /// Returns the digest of a definition.
 pub(super) fn digest(definition: &Value) -> String {
-    // The keys are sorted, so the same definition always has the same digest.
-    blake3::hash(definition.to_string().as_bytes()).to_hex().to_string()
+    blake3::hash(json::sorted(definition).as_bytes()).to_hex().to_string()
 }
 
 /// Returns the tools that the patterns choose. The second list has the chosen tools that can't be

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
 
-use super::exchange::{Failure, Shared, Waiter, heard};
-use super::limits::{DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, TOOLS_MAX};
+use super::exchange::{Failure, Shared, Waiter, heard, message};
+use super::limits::{
+    DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, SKIPPED_BYTES_MAX, TOOLS_MAX,
+};
 use super::line::{self, Line};
 use super::remote::{self, Remote};
 
@@ -218,22 +220,23 @@ async fn read(
         let line = match line::next(&mut from, LINE_BYTES_MAX).await {
             Ok(Line::Whole(it)) => it,
             Ok(Line::End) => return gone(),
-            Ok(Line::TooLong) => {
+            Ok(Line::TooLong(begun)) => {
                 let text = format!("the server wrote a line of more than {LINE_BYTES_MAX} bytes");
-                return Failure::Gone(text);
+                shared.fail_answer(&String::from_utf8_lossy(&begun), &text, None);
+                match line::skip(&mut from, SKIPPED_BYTES_MAX).await {
+                    Ok(true) => continue,
+                    _ => return Failure::Gone(text),
+                }
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return gone(),
             Err(error) => return Failure::Gone(format!("the server can't be read: {error}")),
         };
         // Lines that are no JSON are ignored, because some servers write a greeting first.
-        let Ok(text) = std::str::from_utf8(&line) else { continue };
-        match pumphouse::schema::json::read(text) {
-            Ok(message) => heard(message, shared, writes),
-            // It is unknown which request such a line answers, so the connection ends.
-            Err(error) if text.starts_with('{') => {
-                return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
-            }
-            Err(_) => {}
+        let text = String::from_utf8_lossy(&line);
+        if text.trim_start().starts_with(['{', '['])
+            && let Some(message) = message(&text, shared, None)
+        {
+            heard(message, shared, writes);
         }
     }
 }

@@ -158,7 +158,7 @@ fn take(reader: &mut dyn Reader, data: &str, limits: &ModelLimits) -> Result<(),
     if data.is_empty() {
         return Ok(());
     }
-    reader.read(data)?;
+    reader.take(data)?;
     reader.gathered().within(limits.reply_bytes_max)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::model::provider::file::RequestFile;
-use crate::model::wire::{RequestContent, arguments};
+use crate::model::wire::{RequestContent, arguments, called, with_ids};
 use crate::model::{Attached, Call, Prompt, PromptMessage, Role, Tool};
 
 /// Placeholders of the body.
@@ -100,7 +100,7 @@ impl Template {
             "stream" => content.is_streamed.into(),
             // A file can't express that tools are offered but must not be called.
             "tools" if prompt.without_calls => Value::Null,
-            "tools" => prompt.tools.iter().filter_map(|it| self.tool(it)).collect(),
+            "tools" => content.tools.iter().filter_map(|it| self.tool(it)).collect(),
             _ => Value::Null,
         };
         match fill(&self.body, &value) {
@@ -116,18 +116,19 @@ impl Template {
         };
         let system = self.system.iter().filter(|_| !prompt.system.is_empty());
         let system = system.filter_map(|it| fill(it, &text));
-        let calls: Vec<&Call> = prompt.messages.iter().flat_map(|it| &it.calls).collect();
-        system.chain(prompt.messages.iter().filter_map(|it| self.said(it, &calls))).collect()
+        let prompt = with_ids(prompt);
+        let said = prompt.messages.iter().zip(called(prompt.messages.iter()));
+        system.chain(said.filter_map(|(it, of)| self.said(it, of))).collect()
     }
 
-    /// Fills in the shape of a message. A result's tool is looked up in its call.
-    fn said(&self, said: &PromptMessage, all: &[&Call]) -> Option<Value> {
+    /// Fills in the shape of a message. `of` is the call whose result it is.
+    fn said(&self, said: &PromptMessage, of: Option<&Call>) -> Option<Value> {
         let id = said.of.as_deref().unwrap_or_default();
         let value = |name: &str| match name {
             "text" => said.text.as_str().into(),
             "calls" => said.calls.iter().filter_map(|it| self.call(it)).collect(),
             "call_id" => id.into(),
-            "name" => all.iter().rfind(|it| it.id == id).map(|it| it.name.as_str()).into(),
+            "name" => of.map(|it| it.name.as_str()).into(),
             "attachments" => said.attached.iter().filter_map(|it| self.attachment(it)).collect(),
             _ => Value::Null,
         };

@@ -230,6 +230,7 @@ fn asked(prompt: &Prompt) -> Value {
         effort: None,
         is_streamed: true,
         is_structured: true,
+        tools: &prompt.tools,
         prompt,
     };
     provider(ASKED).body(&asked).into()

@@ -9,12 +9,13 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use crate::model::remote::Settings;
-use crate::model::wire::RequestContent;
+use crate::model::wire::{RequestContent, SentTools};
 use crate::model::{Error, Kind, Prompt, Wait};
 use crate::tls_trust;
 
 /// Returns the body of a request as the provider writes it, changed by the settings' `extra` keys.
-pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
+pub(super) fn body(settings: &Settings, prompt: &Prompt, tools: &SentTools) -> Value {
+    let prompt = &*tools.prompt(prompt);
     let content = RequestContent {
         model: &settings.model,
         max_tokens: prompt.max_tokens.or(settings.max_tokens),
@@ -22,6 +23,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         effort: settings.effort,
         is_structured: settings.is_structured,
         is_streamed: settings.is_streamed,
+        tools: &tools.all,
         prompt,
     };
     let mut body = settings.provider.body(&content);
@@ -93,6 +95,10 @@ mod tests {
     use super::*;
     use crate::model::{Call, Remote, Role, Tool, Wire};
 
+    fn whole_body(settings: &Settings, prompt: &Prompt) -> Value {
+        body(settings, prompt, &SentTools::new(Wire::OpenAiChat, &prompt.tools))
+    }
+
     fn settings() -> Settings {
         Remote::at(Wire::OpenAiChat, "http://127.0.0.1:1/v1", "m").max_tokens(64).temperature(0.5)
     }
@@ -113,7 +119,7 @@ mod tests {
             "max_tokens": 64,
             "temperature": 0.5,
         });
-        assert_eq!(body(&settings(), &prompt), expected);
+        assert_eq!(whole_body(&settings(), &prompt), expected);
     }
 
     #[test]
@@ -129,16 +135,16 @@ mod tests {
             ] },
             { "role": "tool", "tool_call_id": "c1", "content": "42" },
         ]);
-        assert_eq!(body(&settings(), &prompt)["messages"], expected);
+        assert_eq!(whole_body(&settings(), &prompt)["messages"], expected);
     }
 
     #[test]
     fn a_model_that_is_to_call_nothing_is_told_so_beside_its_tools() {
         let mut prompt = Prompt::new("").user("Hi");
         prompt.without_calls = true;
-        assert_eq!(body(&settings(), &prompt).get("tool_choice"), None);
+        assert_eq!(whole_body(&settings(), &prompt).get("tool_choice"), None);
         prompt.tools = vec![Tool::new("add", "Adds.", json!({ "type": "object" }))];
-        let body = body(&settings(), &prompt);
+        let body = whole_body(&settings(), &prompt);
         assert_eq!(
             (&body["tool_choice"], &body["tools"][0]["type"]),
             (&json!("none"), &json!("function"))
@@ -172,10 +178,10 @@ mod tests {
                 "function": {
                     "name": "add",
                     "description": "Adds.",
-                    "parameters": { "type": "object" },
+                    "parameters": { "type": "object", "properties": {} },
                 },
             }],
         });
-        assert_eq!(body(&settings().extra(extra), &prompt), expected);
+        assert_eq!(whole_body(&settings().extra(extra), &prompt), expected);
     }
 }

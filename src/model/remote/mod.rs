@@ -16,8 +16,10 @@ use reqwest::{Client, Url};
 use crate::limits::ModelLimits;
 use crate::model::remote::reply::RemoteReply;
 use crate::model::remote::timeouts::Timers;
+use crate::model::wire::{SentTools, left_out};
 use crate::model::{
-    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Wire, retry_pause,
+    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Tool, Wire,
+    retry_pause,
 };
 
 pub use settings::{NoModel, Settings};
@@ -67,10 +69,12 @@ impl Remote {
     }
 
     async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
-        let (body, conversation) = (self.body(&prompt), prompt.conversation);
+        let tools = self.tools(&prompt);
+        let (body, conversation) = (self.body(&prompt, &tools), prompt.conversation);
         let mut tried = Vec::new();
         loop {
-            let error = match self.attempt(body.clone(), conversation.clone()).await {
+            let error = match self.attempt(body.clone(), conversation.clone(), tools.clone()).await
+            {
                 Ok(mut reply) => {
                     reply.precede(tried.into_iter().map(Piece::Tried));
                     return Ok(Box::new(reply));
@@ -88,28 +92,46 @@ impl Remote {
     }
 
     async fn begin_once(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
-        Ok(Box::new(self.attempt(self.body(&prompt), prompt.conversation).await?))
+        let tools = self.tools(&prompt);
+        let body = self.body(&prompt, &tools);
+        Ok(Box::new(self.attempt(body, prompt.conversation, tools).await?))
     }
 
-    fn body(&self, prompt: &Prompt) -> Bytes {
-        ask::body(&self.settings, prompt).to_string().into()
+    /// The tools of a request. A server with requests of its own takes what most servers take.
+    fn tools(&self, prompt: &Prompt) -> Arc<SentTools> {
+        Arc::new(SentTools::new(self.settings.wire(), &prompt.tools))
+    }
+
+    fn body(&self, prompt: &Prompt, tools: &SentTools) -> Bytes {
+        ask::body(&self.settings, prompt, tools).to_string().into()
     }
 
     /// Sends the request once, and waits for the first piece. Errors show no secret, even if the
     /// server quoted one.
-    async fn attempt(&self, body: Bytes, conversation: Conversation) -> Result<RemoteReply, Error> {
-        let reply = self.request(body, conversation).await;
+    async fn attempt(
+        &self,
+        body: Bytes,
+        conversation: Conversation,
+        tools: Arc<SentTools>,
+    ) -> Result<RemoteReply, Error> {
+        let reply = self.request(body, conversation, tools).await;
         reply.map_err(|error| self.settings.secrets().fold(error, without))
     }
 
-    async fn request(&self, body: Bytes, conversation: Conversation) -> Result<RemoteReply, Error> {
+    async fn request(
+        &self,
+        body: Bytes,
+        conversation: Conversation,
+        tools: Arc<SentTools>,
+    ) -> Result<RemoteReply, Error> {
         let mut timers = Timers::new(self.limits());
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
         if !response.status().is_success() {
             return Err(error_answer::read(response, &self.settings).await);
         }
-        let mut reply = RemoteReply::new(response, timers, self.settings.clone(), conversation);
+        let mut reply =
+            RemoteReply::new(response, timers, self.settings.clone(), conversation, tools);
         reply.first().await?;
         Ok(reply)
     }
@@ -161,6 +183,10 @@ impl Model for Remote {
 
     fn is_structured(&self) -> bool {
         self.settings.is_structured
+    }
+
+    fn left_out(&self, tools: &[Tool]) -> Vec<(String, String)> {
+        left_out(self.settings.wire(), tools)
     }
 
     fn price(&self) -> Option<Price> {

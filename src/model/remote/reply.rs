@@ -12,7 +12,7 @@ use crate::model::hide_secrets::Veil;
 use crate::model::remote::timeouts::Timers;
 use crate::model::remote::{Settings, ask, error_answer, without};
 use crate::model::reply_memory::Part;
-use crate::model::wire::{Framing, Gathered, Reader};
+use crate::model::wire::{Framing, Gathered, Reader, SentTools};
 use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 
 /// A reply as it comes from a server. The socket is read only while a piece is asked for.
@@ -31,6 +31,8 @@ pub(super) struct RemoteReply {
     settings: Settings,
     /// The conversation that the reply belongs to.
     conversation: Option<Arc<str>>,
+    /// The tools of the request, by which its calls get their own names back.
+    tools: Arc<SentTools>,
     is_over: bool,
     /// The error that ended the reply, until it is returned.
     error: Option<Error>,
@@ -43,6 +45,7 @@ impl RemoteReply {
         timers: Timers,
         settings: Settings,
         conversation: Option<Arc<str>>,
+        tools: Arc<SentTools>,
     ) -> RemoteReply {
         let framing = match error_answer::media(response.headers()).as_str() {
             // The server doesn't stream.
@@ -60,6 +63,7 @@ impl RemoteReply {
             timers,
             settings,
             conversation,
+            tools,
             is_over: false,
             error: None,
         }
@@ -95,6 +99,10 @@ impl RemoteReply {
                 return Ok(Some(piece));
             }
             if let Some(piece) = self.reader.gathered_mut().pieces.pop_front() {
+                let piece = match piece {
+                    Piece::Call(call) => Piece::Call(self.tools.meant(call)),
+                    piece => piece,
+                };
                 self.veil.pass(piece, &mut self.shown);
                 continue;
             }
@@ -167,7 +175,7 @@ impl RemoteReply {
                 data: data.as_str().into(),
             });
         }
-        self.reader.read(&data)?;
+        self.reader.take(&data)?;
         self.gathered().within(self.settings.limits.reply_bytes_max)?;
         if self.gathered().is_over() {
             self.finish();

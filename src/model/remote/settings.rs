@@ -293,6 +293,12 @@ impl Settings {
         }
     }
 
+    /// The wire whose rules for tools hold. For a server with requests of its own, those of most
+    /// servers hold.
+    pub(super) fn wire(&self) -> Wire {
+        self.provider.wire().unwrap_or_default()
+    }
+
     /// Whether replies are read as lines even if their `Content-Type` is JSON.
     pub(super) fn has_lines(&self) -> bool {
         self.provider.wire().is_none() && self.provider.has_lines() && self.is_streamed

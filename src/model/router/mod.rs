@@ -2,7 +2,7 @@
 
 mod backend;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use self::backend::{Backend, Routed};
-use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry_pause, takes};
+use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, Tool, retry_pause, takes};
 use crate::clock;
 use crate::limits::RouterLimits;
 
@@ -307,6 +307,17 @@ impl Model for Router {
     }
 
     /// Whether all of the router's models are held to formats, so that any of them can be asked.
+    /// A tool that one of the models can't take isn't offered to any: another may answer next.
+    fn left_out(&self, tools: &[Tool]) -> Vec<(String, String)> {
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for backend in &self.backends {
+            for (tool, why) in backend.model.left_out(tools) {
+                all.entry(tool).or_insert_with(|| format!("{why}, for {}", backend.name));
+            }
+        }
+        all.into_iter().collect()
+    }
+
     fn is_structured(&self) -> bool {
         self.all(|it| it.is_structured()).all(|it| it)
     }

@@ -69,7 +69,7 @@ async fn round_robin_asks_each_in_turn_and_shares_what_one_that_fails_leaves() {
     let all = [("a", says("a")), ("b", gone), ("c", says("c"))];
     let router = Router::new("best", Policy::RoundRobin);
     let router = all.into_iter().fold(router, |it, (name, model)| it.model(name, model));
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for _ in 0..100 {
         *counts.entry(said(&router).await).or_insert(0) += 1;
     }

@@ -2,18 +2,22 @@
 //!
 //! The events are described at <https://docs.anthropic.com/en/api/messages-streaming>.
 
+use std::iter;
 use std::mem::take;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, count, divided, object,
-    text,
+    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, arguments_text, count,
+    divided, object, text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{
     Attached, Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
+use crate::schema::json;
 
 /// The number that is added to the indexes of blocks with each message, so that no two blocks of a
 /// recorded stream have the same number.
@@ -30,27 +34,31 @@ pub(super) struct AnthropicMessages {
     /// The reasoning of the current block, and in `signature` the block's signature.
     thinking: String,
     signature: String,
+    /// The half of a surrogate pair at the end of `thinking`.
+    half: Option<u16>,
 }
 
 const WIRE: Wire = Wire::AnthropicMessages;
 
 impl AnthropicMessages {
     /// Begins a block. In a message that isn't streamed, the block is whole.
-    fn block(&mut self, index: u64, block: &Value) {
+    fn block(&mut self, index: u64, block: &Value, raw: &RawBlock<'_>) {
         let kind = block["type"].as_str().unwrap_or_default();
         match kind {
             "text" => self.gathered.say(text(&block["text"]).unwrap_or_default(), Piece::Text),
             "thinking" => {
                 let word = |key: &str| text(&block[key]).unwrap_or_default().to_owned();
-                (self.thinking, self.signature) = (word("thinking"), word("signature"));
-                self.gathered.say(&self.thinking, Piece::Reasoning);
+                self.gathered.say(&word("thinking"), Piece::Reasoning);
+                self.thinking = self.gathered.joined(&mut self.half, &word("thinking"));
+                self.signature = word("signature");
             }
             "redacted_thinking" => self.gathered.sign(WIRE, block),
             _ if kind.ends_with("tool_use") => {
                 let word = |key: &str| block[key].as_str().unwrap_or_default();
                 // In a stream, `input` is an empty object here, and the arguments follow.
                 let input = block["input"].as_object().filter(|it| !it.is_empty());
-                let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
+                let arguments = raw.input.filter(|_| input.is_some()).map(arguments_text);
+                let arguments = arguments.unwrap_or_default();
                 let call = Call::new(word("id"), word("name"), arguments);
                 self.gathered.begin(index, call, kind != "tool_use");
             }
@@ -63,7 +71,7 @@ impl AnthropicMessages {
         match word("type") {
             "text_delta" => self.gathered.say(word("text"), Piece::Text),
             "thinking_delta" => {
-                self.thinking += word("thinking");
+                self.thinking += &self.gathered.joined(&mut self.half, word("thinking"));
                 self.gathered.say(word("thinking"), Piece::Reasoning);
             }
             "signature_delta" => self.signature += word("signature"),
@@ -77,6 +85,7 @@ impl AnthropicMessages {
     /// Ends a block. A call is complete then. Signed reasoning is kept, to be sent back.
     fn block_ends(&mut self, index: u64) {
         self.gathered.end_call(index);
+        self.thinking.extend(json::rest(&mut self.half));
         let (thinking, signature) = (take(&mut self.thinking), take(&mut self.signature));
         if !signature.is_empty() {
             let kind = "thinking";
@@ -94,7 +103,8 @@ impl AnthropicMessages {
         let kept = count(&usage["cache_read_input_tokens"]);
         if usage["input_tokens"].is_u64() {
             let written = count(&usage["cache_creation_input_tokens"]);
-            self.usage.input = count(&usage["input_tokens"]) + written + kept;
+            let fresh = count(&usage["input_tokens"]);
+            self.usage.input = fresh.saturating_add(written).saturating_add(kept);
             self.usage.cached = kept;
             self.usage.cache_written = written;
         }
@@ -118,16 +128,36 @@ impl AnthropicMessages {
     }
 }
 
+/// The arguments of calls as their text is in an event.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawEvent<'a> {
+    #[serde(borrow)]
+    content_block: RawBlock<'a>,
+    #[serde(borrow)]
+    content: Vec<RawBlock<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawBlock<'a> {
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
 impl Reader for AnthropicMessages {
     fn read(&mut self, data: &str) -> Result<(), Error> {
         let event = object(data)?;
-        let index = self.base + count(&event["index"]);
+        let index = self.base.saturating_add(count(&event["index"]));
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
                 self.base += NEXT;
                 self.used(&event["message"]["usage"]);
             }
-            "content_block_start" => self.block(index, &event["content_block"]),
+            "content_block_start" => {
+                let raw: RawEvent<'_> = serde_json::from_str(data).unwrap_or_default();
+                self.block(index, &event["content_block"], &raw.content_block);
+            }
             "content_block_delta" => self.delta(index, &event["delta"]),
             "content_block_stop" => self.block_ends(index),
             "message_delta" => {
@@ -136,8 +166,11 @@ impl Reader for AnthropicMessages {
             }
             "message_stop" => self.gathered.end(),
             "message" => {
-                for (index, block) in (0..).zip(event["content"].as_array().into_iter().flatten()) {
-                    self.block(index, block);
+                let raw: RawEvent<'_> = serde_json::from_str(data).unwrap_or_default();
+                let blocks = event["content"].as_array().into_iter().flatten();
+                let raw = raw.content.into_iter().chain(iter::repeat_with(RawBlock::default));
+                for (index, (block, raw)) in (0..).zip(blocks.zip(raw)) {
+                    self.block(index, block, &raw);
                     self.block_ends(index);
                 }
                 self.used(&event["usage"]);
@@ -186,8 +219,8 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
         put("system", json!([text]));
     }
     put("messages", messages(prompt).into());
-    if !prompt.tools.is_empty() {
-        put("tools", prompt.tools.iter().map(tool).collect());
+    if !content.tools.is_empty() {
+        put("tools", content.tools.iter().map(tool).collect());
         if prompt.without_calls {
             put("tool_choice", json!({ "type": "none" }));
         }

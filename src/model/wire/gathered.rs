@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
+use crate::schema::json;
 
 /// The parts of a reply, from the events so far.
 #[derive(Debug, Default)]
@@ -27,6 +28,10 @@ pub(crate) struct Gathered {
     has_text: bool,
     /// Bytes of the reply so far.
     bytes: usize,
+    /// Whether the current event has marks for halves of surrogate pairs.
+    is_marked: bool,
+    /// The half of a pair at the end of the text, of the reasoning and of the refusal.
+    halves: [Option<u16>; 3],
 }
 
 /// A call that may not be whole yet.
@@ -39,6 +44,8 @@ struct PartialCall {
     is_servers: bool,
     /// Whether no further part of the call follows.
     is_ended: bool,
+    /// The half of a surrogate pair at the end of the arguments.
+    half: Option<u16>,
 }
 
 impl PartialCall {
@@ -52,6 +59,7 @@ impl PartialCall {
 
     fn piece(&mut self) -> Piece {
         // The id stays, because later events of the reply are compared with it.
+        self.call.arguments.extend(json::rest(&mut self.half));
         let arguments = take(&mut self.call.arguments);
         let call = Call::new(&*self.call.id, &*self.call.name, arguments);
         if self.is_servers { Piece::ServerCall(call) } else { Piece::Call(call) }
@@ -90,19 +98,49 @@ impl Gathered {
         }
     }
 
+    /// Whether the texts of the current event have marks for halves of surrogate pairs.
+    pub(super) fn set_marked(&mut self, is_marked: bool) {
+        self.is_marked = is_marked;
+    }
+
+    /// Joins the next text of a place with the half of a surrogate pair at the end of the text
+    /// before.
+    pub(super) fn joined(&self, half: &mut Option<u16>, text: &str) -> String {
+        json::joined(half, text, self.is_marked).into_owned()
+    }
+
     /// Adds a piece of text, reasoning or a refusal.
     pub(crate) fn say(&mut self, text: &str, make: fn(String) -> Piece) {
+        let empty = make(String::new());
+        let half = match empty {
+            Piece::Text(_) => &mut self.halves[0],
+            Piece::Reasoning(_) => &mut self.halves[1],
+            _ => &mut self.halves[2],
+        };
+        let text = json::joined(half, text, self.is_marked).into_owned();
         self.bytes += text.len();
         if !text.is_empty() {
-            self.has_text |= matches!(make(String::new()), Piece::Text(_));
-            self.pieces.push_back(make(text.to_owned()));
+            self.has_text |= matches!(empty, Piece::Text(_));
+            self.pieces.push_back(make(text));
+        }
+    }
+
+    /// Says the halves of surrogate pairs that stayed alone.
+    fn say_halves(&mut self) {
+        let makes: [fn(String) -> Piece; 3] = [Piece::Text, Piece::Reasoning, Piece::Refusal];
+        for (half, make) in self.halves.iter_mut().zip(makes) {
+            self.pieces.extend(json::rest(half).map(|it| make(it.into())));
         }
     }
 
     /// Begins a call at a place.
     pub(crate) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
+        let mut half = None;
+        let arguments = json::joined(&mut half, &call.arguments, self.is_marked).into_owned();
+        let word = |text: &str| if self.is_marked { json::whole(text) } else { text.to_owned() };
+        let call = Call::new(word(&call.id), word(&call.name), arguments);
         self.bytes += size(&call);
-        self.calls.push(PartialCall { place, call, is_servers, is_ended: false });
+        self.calls.push(PartialCall { place, call, is_servers, is_ended: false, half });
     }
 
     /// Ends the last call that began at a place. If the call is whole, it is given out once all
@@ -143,7 +181,12 @@ impl Gathered {
         let open = self.calls.iter_mut().skip(self.given);
         let Some(begun) = open.rev().find(|it| it.place == place) else { return };
         let before = size(&begun.call);
+        let length = begun.call.arguments.len();
         change(&mut begun.call);
+        if self.is_marked || begun.half.is_some() {
+            let more = begun.call.arguments.split_off(length.min(begun.call.arguments.len()));
+            begun.call.arguments += &json::joined(&mut begun.half, &more, self.is_marked);
+        }
         self.bytes += size(&begun.call).saturating_sub(before);
     }
 
@@ -156,7 +199,10 @@ impl Gathered {
 
     /// Adds data that the wire wants back, at a place.
     pub(super) fn sign_at(&mut self, wire: Wire, place: u64, json: &Value) {
-        let json = json.to_string();
+        let mut json = json.to_string();
+        if self.is_marked {
+            json = json::whole(&json);
+        }
         self.bytes += json.len();
         self.pieces.push_back(Piece::Signed(Signed::new(wire, place, json)));
     }
@@ -190,6 +236,7 @@ impl Gathered {
     /// Ends the reply. Gives out the remaining calls as they are, in the order of their places,
     /// then the usage and the stop.
     pub(crate) fn finish(&mut self) {
+        self.say_halves();
         let mut calls = self.calls.split_off(self.given);
         calls.sort_by_key(|it| it.place);
         self.pieces.extend(calls.iter_mut().map(PartialCall::piece));
@@ -199,7 +246,7 @@ impl Gathered {
 }
 
 /// Whether a text is a whole JSON object.
-fn is_object(text: &str) -> bool {
+pub(super) fn is_object(text: &str) -> bool {
     let text = text.trim();
     let ends = text.starts_with('{') && text.ends_with('}');
     ends && serde_json::from_str::<IgnoredAny>(text).is_ok()

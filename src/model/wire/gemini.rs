@@ -3,11 +3,14 @@
 //!
 //! The events are described at <https://ai.google.dev/api/generate-content>.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::call_ids::called;
 use super::{
-    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, count, divided, garbled,
-    object, text,
+    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, arguments_text, count,
+    divided, garbled, object, text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{
@@ -25,7 +28,7 @@ pub(super) struct Gemini {
 }
 
 impl Gemini {
-    fn part(&mut self, part: &Value) {
+    fn part(&mut self, part: &Value, args: Option<&RawValue>) {
         if let Some(text) = text(&part["text"]) {
             let is_thought = part["thought"] == true;
             self.gathered.say(text, if is_thought { Piece::Reasoning } else { Piece::Text });
@@ -44,8 +47,8 @@ impl Gemini {
         let call = &part["functionCall"];
         if call.is_object() {
             let word = |key: &str| call[key].as_str().unwrap_or_default();
-            let arguments = call["args"].as_object().map(|_| call["args"].to_string());
-            self.call(Call::new(word("id"), word("name"), arguments.unwrap_or_default()), false);
+            let arguments = args.map(arguments_text).unwrap_or_default();
+            self.call(Call::new(word("id"), word("name"), arguments), false);
         }
     }
 
@@ -68,6 +71,50 @@ impl Gemini {
     }
 }
 
+/// The arguments of calls as their text is in an event.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawEvent<'a> {
+    #[serde(borrow)]
+    candidates: Vec<RawCandidate<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawCandidate<'a> {
+    #[serde(borrow)]
+    content: RawContent<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawContent<'a> {
+    #[serde(borrow)]
+    parts: Vec<RawPart<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RawPart<'a> {
+    #[serde(borrow)]
+    function_call: Option<RawCall<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawCall<'a> {
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+impl<'a> RawEvent<'a> {
+    /// The arguments of each part of the first candidate.
+    fn into_args(self) -> Vec<Option<&'a RawValue>> {
+        let first = self.candidates.into_iter().next().unwrap_or_default();
+        first.content.parts.into_iter().map(|it| it.function_call?.args).collect()
+    }
+}
+
 impl Reader for Gemini {
     fn read(&mut self, data: &str) -> Result<(), Error> {
         // The end mark of another wire, which some proxies add.
@@ -80,7 +127,9 @@ impl Reader for Gemini {
         }
         // A request asks for one candidate. If a setting makes it ask for more, the first counts.
         let candidate = &event["candidates"][0];
-        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+        let raw = serde_json::from_str::<RawEvent<'_>>(data).unwrap_or_default().into_args();
+        let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
+        for (part, args) in parts.zip(raw.into_iter().chain(std::iter::repeat(None))) {
             let call = &part["functionCall"];
             if call["willContinue"] == true || !call["partialArgs"].is_null() {
                 return Err(garbled(
@@ -88,7 +137,7 @@ impl Reader for Gemini {
                     &"a call's arguments come in parts, which nobody asked for",
                 ));
             }
-            self.part(part);
+            self.part(part, args);
         }
         let usage = &event["usageMetadata"];
         if usage.is_object() {
@@ -138,7 +187,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
         let thinking = json!({ "thinkingLevel": level, "includeThoughts": true });
         settings.insert("thinkingConfig".to_owned(), thinking);
     }
-    let format = content.format().filter(|_| prompt.tools.is_empty() || takes_both(content.model));
+    let format = content.format().filter(|_| content.tools.is_empty() || takes_both(content.model));
     if let Some(schema) = format.and_then(|it| answer_schema::gemini(&it.schema)) {
         settings.insert("responseMimeType".to_owned(), "application/json".into());
         settings.insert("responseJsonSchema".to_owned(), schema);
@@ -152,8 +201,8 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     if !settings.is_empty() {
         put("generationConfig", settings.into());
     }
-    if !prompt.tools.is_empty() {
-        let all: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    if !content.tools.is_empty() {
+        let all: Vec<Value> = content.tools.iter().map(tool).collect();
         put("tools", json!([{ "functionDeclarations": all }]));
         if prompt.without_calls {
             put("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } }));
@@ -173,16 +222,14 @@ fn takes_both(model: &str) -> bool {
 fn contents(prompt: &Prompt) -> Vec<Value> {
     let (before, last) = divided(prompt);
     let said = || before.iter().chain(&last);
-    let calls: Vec<&Call> = said().flat_map(|it| &it.calls).collect();
-    let name = |id: &str| calls.iter().rfind(|it| it.id == id).map_or("", |it| &it.name);
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
-    for PromptMessage { role, text, calls, of, signed, attached } in said() {
+    for (it, of) in said().zip(called(said())) {
+        let PromptMessage { role, text, calls, signed, attached, .. } = it;
         let parts = match role {
             Role::Tool => {
-                let id = of.as_deref().unwrap_or_default();
-                let response = json!({ "result": text });
-                let part = json!({ "id": id, "name": name(id), "response": response });
-                vec![json!({ "functionResponse": part })]
+                let name = of.map_or("", |it| &it.name);
+                let part = json!({ "name": name, "response": { "result": text } });
+                vec![json!({ "functionResponse": identified(part, of.map_or("", |it| &it.id)) })]
             }
             _ => {
                 let sign = |mut part: Value, place: u64| {
@@ -194,8 +241,8 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
                 };
                 let text = (!text.is_empty()).then(|| sign(json!({ "text": text }), 1));
                 let call = |(place, Call { id, name, arguments: text }): (u64, &Call)| {
-                    let call = json!({ "id": id, "name": name, "args": arguments(text) });
-                    sign(json!({ "functionCall": call }), place)
+                    let call = json!({ "name": name, "args": arguments(text) });
+                    sign(json!({ "functionCall": identified(call, id) }), place)
                 };
                 let attached = attached.iter().map(|it| {
                     json!({ "inlineData": { "mimeType": it.media_type, "data": &*it.base64 } })
@@ -211,6 +258,14 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
         }
     }
     all.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+/// Adds the id of a call, if the provider gave it one. Some of its servers refuse ids.
+fn identified(mut part: Value, id: &str) -> Value {
+    if !id.is_empty() {
+        part["id"] = id.into();
+    }
+    part
 }
 
 fn tool(Tool { name, description, parameters }: &Tool) -> Value {

@@ -10,23 +10,31 @@
 
 mod answer_schema;
 mod anthropic;
+mod call_ids;
 mod framing;
 mod gathered;
 mod gemini;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
+mod property_names;
+mod sent_tools;
+mod tool_schema;
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::model::remote::error_answer;
-use crate::model::{Error, Format, Kind, Prompt, PromptMessage, provider};
+use crate::model::{Error, Format, Kind, Prompt, PromptMessage, Tool, provider};
+use crate::schema::json;
 
+pub(crate) use call_ids::{called, with_ids};
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
+pub(crate) use sent_tools::{SentTools, left_out};
 
 /// A wire: the form of a provider's requests and replies.
 ///
@@ -87,10 +95,12 @@ impl Wire {
 
     /// Writes a prompt as the JSON object of a request.
     pub(crate) fn body(self, content: &RequestContent<'_>) -> Map<String, Value> {
+        let prompt = &*with_ids(content.prompt);
+        let identified = &RequestContent { prompt, ..*content };
         match self {
-            Wire::AnthropicMessages => anthropic::body(content),
-            Wire::OpenAiChat => openai_chat::body(content),
-            Wire::OpenAiResponses => openai_responses::body(content),
+            Wire::AnthropicMessages => anthropic::body(identified),
+            Wire::OpenAiChat => openai_chat::body(identified),
+            Wire::OpenAiResponses => openai_responses::body(identified),
             Wire::Gemini => gemini::body(content),
             Wire::Ollama => ollama::body(content),
         }
@@ -222,6 +232,8 @@ pub(crate) struct RequestContent<'a> {
     pub(crate) is_structured: bool,
     /// Whether the reply is to be streamed, or to come whole.
     pub(crate) is_streamed: bool,
+    /// The tools as the wire takes them.
+    pub(crate) tools: &'a [Tool],
     /// The prompt, for all else.
     pub(crate) prompt: &'a Prompt,
 }
@@ -293,6 +305,13 @@ pub(crate) trait Reader: Send {
     /// If the event reports an error, or isn't an event of this wire's replies.
     fn read(&mut self, data: &str) -> Result<(), Error>;
 
+    /// Reads an event as it came. The two halves of a character may have come in two events.
+    fn take(&mut self, data: &str) -> Result<(), Error> {
+        let (data, is_marked) = json::marked(data);
+        self.gathered_mut().set_marked(is_marked);
+        self.read(&data)
+    }
+
     /// The parts of the reply, from the events so far.
     fn gathered(&self) -> &Gathered;
 
@@ -323,10 +342,21 @@ fn text(value: &Value) -> Option<&str> {
 /// A call's arguments as the JSON object that some wires want. A text that isn't an object goes
 /// into one, under the key `unparsed`.
 pub(crate) fn arguments(text: &str) -> Value {
-    match serde_json::from_str(text) {
+    match serde_json::from_str(&json::mended(text)) {
         Ok(Value::Object(it)) => Value::Object(it),
         _ if text.trim().is_empty() => json!({}),
         _ => json!({ "unparsed": text }),
+    }
+}
+
+/// The text of a call's arguments in an event, which may be an object or the text of one. The object
+/// keeps its numbers and its order.
+fn arguments_text(raw: &RawValue) -> String {
+    let text = raw.get().trim();
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text).unwrap_or_default(),
+        Some(b'n') | None => String::new(),
+        Some(_) => text.to_owned(),
     }
 }
 
@@ -334,3 +364,6 @@ pub(crate) fn arguments(text: &str) -> Value {
 fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

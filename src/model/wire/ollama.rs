@@ -2,10 +2,15 @@
 //!
 //! The lines are described at <https://github.com/ollama/ollama/blob/main/docs/api.md>.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::call_ids::called;
+use super::tool_schema::without_wide_bounds;
 use super::{
-    Choices, Gathered, Reader, RequestContent, arguments, count, object, openai_chat, text,
+    Choices, Gathered, Reader, RequestContent, arguments, arguments_text, count, object,
+    openai_chat, text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage};
@@ -19,19 +24,44 @@ pub(super) struct Ollama {
 }
 
 impl Ollama {
-    fn call(&mut self, call: &Value) {
-        let function = &call["function"];
+    fn call(&mut self, call: &Value, arguments: Option<&RawValue>) {
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let arguments = match &function["arguments"] {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            value => value.to_string(),
-        };
+        let (function, arguments) = (&call["function"], arguments.map(arguments_text));
+        let arguments = arguments.unwrap_or_default();
         let call = Call::new(word(&call["id"]), word(&function["name"]), arguments);
         self.gathered.begin(self.next, call, false);
         self.gathered.end_call(self.next);
         self.next += 1;
     }
+}
+
+/// The arguments of calls as their text is in an event.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawEvent<'a> {
+    #[serde(borrow)]
+    message: RawMessage<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawMessage<'a> {
+    #[serde(borrow)]
+    tool_calls: Vec<RawCall<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawCall<'a> {
+    #[serde(borrow)]
+    function: RawFunction<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawFunction<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 impl Reader for Ollama {
@@ -44,8 +74,11 @@ impl Reader for Ollama {
         let said = |key: &str| text(&message[key]).unwrap_or_default();
         self.gathered.say(said("thinking"), Piece::Reasoning);
         self.gathered.say(said("content"), Piece::Text);
-        for call in message["tool_calls"].as_array().into_iter().flatten() {
-            self.call(call);
+        let raw = serde_json::from_str::<RawEvent<'_>>(data).unwrap_or_default();
+        let raw = raw.message.tool_calls.into_iter().map(|it| it.function.arguments);
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        for (call, arguments) in calls.zip(raw.chain(std::iter::repeat(None))) {
+            self.call(call, arguments);
         }
         if event["done"] == true {
             let (input, output) = (&event["prompt_eval_count"], &event["eval_count"]);
@@ -92,8 +125,8 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
     }
-    let calls: Vec<&Call> = prompt.messages.iter().flat_map(|it| &it.calls).collect();
-    messages.extend(prompt.messages.iter().map(|it| said(it, &calls)));
+    let said = prompt.messages.iter().zip(called(prompt.messages.iter()));
+    messages.extend(said.map(|(it, of)| message(it, of)));
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", content.model.into());
@@ -106,24 +139,26 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
         put("think", effort.as_str().into());
     }
     // The wire can't offer tools and forbid calling them.
-    if !prompt.tools.is_empty() && !prompt.without_calls {
-        put("tools", prompt.tools.iter().map(openai_chat::function).collect());
+    if !content.tools.is_empty() && !prompt.without_calls {
+        put("tools", content.tools.iter().map(openai_chat::function).collect());
     } else if let Some(it) = content.format() {
         // The server holds the whole reply to the format, so a model with a format calls no tool.
-        put("format", it.schema.clone());
+        put("format", without_wide_bounds(&it.schema));
     }
     body
 }
 
-/// Writes a message. A result's function is looked up in its call.
-fn said(
-    PromptMessage { role, text, calls, of, attached, .. }: &PromptMessage,
-    all: &[&Call],
+/// Writes a message. A result has the name and the id of its call.
+fn message(
+    PromptMessage { role, text, calls, attached, .. }: &PromptMessage,
+    of: Option<&Call>,
 ) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
     if *role == Role::Tool {
-        let call = all.iter().rfind(|it| Some(&*it.id) == of.as_deref());
-        said["tool_name"] = call.map_or("", |it| &it.name).into();
+        said["tool_name"] = of.map_or("", |it| &it.name).into();
+        if let Some(call) = of.filter(|it| !it.id.is_empty()) {
+            said["tool_call_id"] = call.id.as_str().into();
+        }
     }
     // The wire takes images, but no documents.
     let images: Vec<&str> =
@@ -132,9 +167,13 @@ fn said(
         said["images"] = images.into();
     }
     if !calls.is_empty() {
-        let call = |Call { name, arguments: text, .. }: &Call| {
+        let call = |Call { id, name, arguments: text }: &Call| {
             let arguments = arguments(text);
-            json!({ "function": { "name": name, "arguments": arguments } })
+            let mut call = json!({ "function": { "name": name, "arguments": arguments } });
+            if !id.is_empty() {
+                call["id"] = id.as_str().into();
+            }
+            call
         };
         said["tool_calls"] = calls.iter().map(call).collect();
     }

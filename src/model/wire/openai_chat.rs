@@ -7,10 +7,14 @@
 use std::iter;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::gathered::is_object;
+use super::tool_schema::without_wide_bounds;
 use super::{
-    Choices, Gathered, Reader, RequestContent, answer_schema, count, garbled, late_behind_attached,
+    Choices, Gathered, Reader, RequestContent, answer_schema, arguments_text, count, garbled,
+    late_behind_attached,
 };
 use crate::model::remote::error_answer;
 use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage};
@@ -74,8 +78,9 @@ struct ToolCall {
 struct Function {
     #[serde(default)]
     name: Option<String>,
+    /// The text of the arguments as JSON writes it, or the object itself.
     #[serde(default)]
-    arguments: Value,
+    arguments: Option<Box<RawValue>>,
 }
 
 impl ToolCall {
@@ -83,7 +88,12 @@ impl ToolCall {
     fn is_other_than(&self, begun: &Call) -> bool {
         let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
         let id = self.id.as_deref().unwrap_or_default();
-        !name.is_empty() && !id.is_empty() && !begun.id.is_empty() && id != begun.id
+        let has_other_id = !id.is_empty() && !begun.id.is_empty() && id != begun.id;
+        // Two calls may have one id, or none. Nothing can follow arguments that are whole.
+        let more = self.function.as_ref().and_then(|it| it.arguments.as_deref());
+        let is_second =
+            is_object(&begun.arguments) && more.is_some_and(|it| is_object(&arguments_text(it)));
+        !name.is_empty() && (has_other_id || is_second)
     }
 }
 
@@ -158,15 +168,13 @@ impl OpenAiChat {
             if let Some(id) = more.id.filter(|it| !it.is_empty()) {
                 call.id = id;
             }
-            let function = more.function.unwrap_or(Function { name: None, arguments: Value::Null });
+            let function = more.function.unwrap_or(Function { name: None, arguments: None });
             if let Some(name) = function.name.filter(|it| !it.is_empty()) {
                 call.name = name;
             }
-            match function.arguments {
-                Value::Null => {}
-                Value::String(text) => call.arguments += &text,
-                // Some servers send the object itself, and not its text.
-                value => call.arguments += &value.to_string(),
+            // Some servers send the object itself, and not its text.
+            if let Some(arguments) = function.arguments {
+                call.arguments += &arguments_text(&arguments);
             }
         });
     }
@@ -228,8 +236,8 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     if content.is_streamed {
         put("stream_options", json!({ "include_usage": true }));
     }
-    if !prompt.tools.is_empty() {
-        put("tools", prompt.tools.iter().map(function).collect());
+    if !content.tools.is_empty() {
+        put("tools", content.tools.iter().map(function).collect());
         if prompt.without_calls {
             put("tool_choice", "none".into());
         }
@@ -285,8 +293,9 @@ fn call(Call { id, name, arguments }: &Call) -> Value {
 
 /// The format of the answer as both of OpenAI's wires take it.
 pub(super) fn named(Format { name, description, schema }: &Format) -> Value {
+    let schema = without_wide_bounds(schema);
     let mut named =
-        json!({ "name": name, "schema": schema, "strict": answer_schema::is_strict(schema) });
+        json!({ "name": name, "schema": schema, "strict": answer_schema::is_strict(&schema) });
     if !description.is_empty() {
         named["description"] = description.as_str().into();
     }

@@ -132,7 +132,7 @@ impl Reader for OpenAiResponses {
             return Ok(());
         }
         let event = object(data)?;
-        let place = self.base + count(&event["output_index"]);
+        let place = self.base.saturating_add(count(&event["output_index"]));
         let delta = event["delta"].as_str().unwrap_or_default();
         match event["type"].as_str().unwrap_or_default() {
             "response.created" => self.base += NEXT,
@@ -214,8 +214,8 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     }
     let said = late_behind_attached(prompt);
     put("input", said.flat_map(|(it, late)| items(it, late)).collect());
-    if !prompt.tools.is_empty() {
-        put("tools", prompt.tools.iter().map(tool).collect());
+    if !content.tools.is_empty() {
+        put("tools", content.tools.iter().map(tool).collect());
         if prompt.without_calls {
             put("tool_choice", "none".into());
         }

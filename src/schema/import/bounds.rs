@@ -3,6 +3,7 @@
 
 use std::collections::hash_map::Entry;
 
+use percent_encoding::percent_decode_str;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
@@ -22,15 +23,10 @@ pub const REFERENCES_MAX: usize = 16;
 pub const PLACES_MAX: usize = 2_048;
 /// How many schemas may check the same value, through `$ref`, `anyOf` and the like.
 const AT_ONCE_MAX: u64 = 1_000;
-/// How many times the innermost values of a payload may be checked.
-const LOOKS_MAX: f64 = 100_000.0;
-
-/// Checks a JSON Schema against the limits. Returns the factor by which the work of checking a
-/// value grows with each level of nesting.
-pub(super) fn check(root: &Value) -> Result<Spread, Error> {
+/// Checks a JSON Schema against the limits.
+pub(super) fn check(root: &Value) -> Result<(), Error> {
     sizes(root)?;
     let mut work = Work { root, known: FxHashMap::default() };
-    let mut spread = Spread(1);
     let mut next = vec![("#".to_owned(), root)];
     while let Some((path, schema)) = next.pop() {
         if let Some(reference) = schema.get("$ref") {
@@ -47,36 +43,26 @@ pub(super) fn check(root: &Value) -> Result<Spread, Error> {
             let text = "it has an $id of its own: a schema within a schema isn't understood here";
             return Err(Error::new(&*path, text));
         }
-        let cost = work.cost(&path, schema, 0)?;
-        spread.0 = spread.0.max(cost.objects).max(cost.arrays);
+        work.schemas(&path, schema, 0)?;
         let below = below(schema).map(|(step, it)| (format!("{path}/{step}"), it));
         next.extend(below);
     }
-    Ok(spread)
+    Ok(())
 }
 
-/// How many times each part of an object or array may be checked, for one check of the whole.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spread(u64);
-
-impl Spread {
-    /// Returns whether the work of checking a value of this depth stays within [`LOOKS_MAX`].
-    pub(super) fn takes(self, depth: usize) -> bool {
-        let depth = i32::try_from(depth).unwrap_or(i32::MAX);
-        #[expect(clippy::cast_precision_loss, reason = "it is at most a thousand")]
-        let looks = (self.0 as f64).powi(depth);
-        looks <= LOOKS_MAX
-    }
-}
-
-/// Returns the part of the JSON Schema to which a reference points. Returns `None` for a reference
-/// to another document, to an anchor, or with percent-encoding.
-pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = reference.strip_prefix('#')?;
-    match pointer.contains('%') {
-        true => None,
-        false => root.pointer(pointer),
-    }
+/// Returns the part of a JSON Schema to which a reference such as `#/$defs/part` points. As in any
+/// URL, `%25` stands for `%`. Returns `None` for a reference to another document or to an anchor.
+///
+/// ```
+/// use pumphouse::schema::import::target;
+///
+/// let schema = serde_json::json!({ "$defs": { "a b": { "type": "string" } } });
+/// assert_eq!(target(&schema, "#/$defs/a%20b"), Some(&schema["$defs"]["a b"]));
+/// ```
+#[must_use]
+pub fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
+    root.pointer(&pointer)
 }
 
 fn referred(root: &Value, path: &str, reference: &Value) -> Result<(), Error> {
@@ -149,24 +135,16 @@ fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
-/// The work of checking one value against a schema.
-#[derive(Clone, Copy)]
-struct Cost {
-    schemas: u64,
-    /// How many schemas check each property of the value, if it is an object.
-    objects: u64,
-    /// How many schemas check each item of the value, if it is an array.
-    arrays: u64,
-}
-
+/// Counts the schemas that check one value.
 struct Work<'a> {
     root: &'a Value,
-    /// Maps each schema to its cost, or to `None` while that cost is being computed.
-    known: FxHashMap<*const Value, Option<Cost>>,
+    /// Maps each schema to the number of schemas that check a value with it, or to `None` while
+    /// they are being counted.
+    known: FxHashMap<*const Value, Option<u64>>,
 }
 
 impl<'a> Work<'a> {
-    fn cost(&mut self, path: &str, schema: &'a Value, depth: usize) -> Result<Cost, Error> {
+    fn schemas(&mut self, path: &str, schema: &'a Value, depth: usize) -> Result<u64, Error> {
         let key = std::ptr::from_ref(schema);
         match self.known.entry(key) {
             Entry::Occupied(entry) => {
@@ -179,25 +157,21 @@ impl<'a> Work<'a> {
             let text = format!("more than {DEPTH_MAX} references lead to references");
             return Err(Error::new(path, text));
         }
-        let mut cost =
-            Cost { schemas: 1, objects: into_objects(schema), arrays: into_arrays(schema) };
+        let mut count = 1_u64;
         for rule in at_once(self.root, schema) {
-            let more = self.cost(path, rule, depth + 1)?;
-            cost.schemas = cost.schemas.saturating_add(more.schemas);
-            cost.objects = cost.objects.saturating_add(more.objects);
-            cost.arrays = cost.arrays.saturating_add(more.arrays);
+            count = count.saturating_add(self.schemas(path, rule, depth + 1)?);
         }
-        if cost.schemas > AT_ONCE_MAX {
+        if count > AT_ONCE_MAX {
             let text = format!("it holds one value against more than {AT_ONCE_MAX} schemas");
             return Err(Error::new(path, text));
         }
-        self.known.insert(key, Some(cost));
-        Ok(cost)
+        self.known.insert(key, Some(count));
+        Ok(count)
     }
 }
 
 /// Returns the schemas that also check the value that this schema checks.
-fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+pub(crate) fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let said = |word: &str| schema.get(word);
     let mut all = Vec::new();
     all.extend(said("$ref").and_then(Value::as_str).and_then(|it| target(root, it)));
@@ -208,17 +182,4 @@ fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     all.extend(maps.filter_map(Value::as_object).flat_map(Map::values));
     all.retain(|it| it.is_object());
     all
-}
-
-fn into_objects(schema: &Value) -> u64 {
-    let has = |word: &str| u64::from(schema.get(word).is_some_and(|it| it.is_object()));
-    let patterns = schema.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
-    has("properties").max(has("additionalProperties"))
-        + has("unevaluatedProperties")
-        + u64::try_from(patterns).unwrap_or(u64::MAX)
-}
-
-fn into_arrays(schema: &Value) -> u64 {
-    let has = |word: &str| u64::from(schema.get(word).is_some_and(|it| !it.is_boolean()));
-    has("items").max(has("prefixItems")) + has("contains") + has("unevaluatedItems")
 }

@@ -27,9 +27,10 @@
 //!
 //! * a whole number that doesn't fit into the field's 64-bit type
 //! * a text with a character that XML doesn't have
-//! * a value that is nested too deep
+//! * a value whose check crosses the limit [`SCHEMA_CHECKS_MAX`](crate::limits::SCHEMA_CHECKS_MAX)
 
 mod bounds;
+mod effort;
 mod names;
 mod pattern;
 mod scalar;
@@ -43,7 +44,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use self::bounds::{DEPTH_MAX, ENUM_MAX, NODES_MAX, PLACES_MAX, REFERENCES_MAX};
+pub(crate) use self::bounds::at_once;
+pub use self::bounds::{DEPTH_MAX, ENUM_MAX, NODES_MAX, PLACES_MAX, REFERENCES_MAX, target};
 pub(super) use self::source::{Source, Wrong};
 use super::Schema;
 use crate::name::Name;
@@ -95,10 +97,10 @@ impl Schema {
     /// Returns an error if the value isn't a JSON Schema, refers to another document, uses a
     /// feature that isn't supported, or exceeds the limits of this module.
     pub fn from_json_schema(name: Name, original: &Value) -> Result<Schema, Error> {
-        let spread = bounds::check(original)?;
+        bounds::check(original)?;
         let (plan, doc, loose) = read::read(original)?;
         let shape = shape::root(name.local(), &doc, &plan);
-        let source = Source::new(original.clone(), plan, loose, spread)?;
+        let source = Source::new(original.clone(), plan, loose)?;
         let mut schema = Schema::new(name, shape);
         schema.source = Some(Arc::new(source));
         Ok(schema)

@@ -6,7 +6,7 @@ use std::fmt;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
-use super::bounds::Spread;
+use super::effort::within_limits;
 use super::plan::{Described, Object, Plan};
 use super::shape::ITEM;
 use super::{Error, Loose};
@@ -26,7 +26,6 @@ pub(in crate::schema) struct Source {
     validator: Validator,
     plan: Plan,
     loose: Vec<Loose>,
-    spread: Spread,
 }
 
 /// A violation of the original: the path to the value, step by step, and a message.
@@ -36,12 +35,7 @@ pub(in crate::schema) struct Wrong {
 }
 
 impl Source {
-    pub(super) fn new(
-        original: Value,
-        plan: Plan,
-        loose: Vec<Loose>,
-        spread: Spread,
-    ) -> Result<Source, Error> {
+    pub(super) fn new(original: Value, plan: Plan, loose: Vec<Loose>) -> Result<Source, Error> {
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(STEPS_BACK_MAX)
             .size_limit(PATTERN_BYTES_MAX)
@@ -55,7 +49,7 @@ impl Source {
             let path = format!("#{}", error.instance_path().as_str());
             Error::new(path, cut(&error.to_string()))
         })?;
-        Ok(Source { original, validator, plan, loose, spread })
+        Ok(Source { original, validator, plan, loose })
     }
 
     pub(super) fn original(&self) -> &Value {
@@ -71,11 +65,10 @@ impl Source {
         self.original == other.original
     }
 
-    /// Checks a value against the original, and returns up to `most` violations. A value that is
-    /// nested too deep isn't checked; the only violation then says that it is too deep.
+    /// Checks a value against the original, and returns up to `most` violations. If the check would
+    /// cross a limit, the only violation says so.
     pub(in crate::schema) fn judge(&self, value: &Value, most: usize) -> Vec<Wrong> {
-        if !self.spread.takes(depth(value)) {
-            let message = "stands too deep to be held against this schema".to_owned();
+        if let Err(message) = within_limits(&self.original, value) {
             return vec![Wrong { path: Vec::new(), message }];
         }
         let wrong = |error: jsonschema::ValidationError<'_>| {
@@ -238,19 +231,6 @@ fn scalar_outward(scalar: &crate::schema::Scalar, value: Value) -> Value {
         (Scalar::F64, Some(it)) => Value::from(it as i64),
         _ => value,
     }
-}
-
-fn depth(value: &Value) -> usize {
-    let (mut most, mut next) = (0, vec![(value, 0_usize)]);
-    while let Some((value, depth)) = next.pop() {
-        most = most.max(depth);
-        match value {
-            Value::Array(all) => next.extend(all.iter().map(|it| (it, depth + 1))),
-            Value::Object(all) => next.extend(all.values().map(|it| (it, depth + 1))),
-            _ => {}
-        }
-    }
-    most
 }
 
 /// Shortens a message and puts it on one line. The validator's messages may repeat long values.

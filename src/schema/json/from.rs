@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::error::{self, ERRORS_MAX, Error, Errors, Step};
 use super::member::{Member, Property, members};
-use super::scalar::{self, Sort, sort};
+use super::scalar::{self, Sort, Wide, sort};
 use crate::limits::XmlLimits;
 use crate::schema::walk::{At, DEPTH_MAX, is_called, walk};
 use crate::schema::{Content, ENTRY, Field, KEY, Kind, List, Occurs, Scalar, Schema, Shape, XML};
@@ -18,19 +18,20 @@ use crate::xml::{self, Element, Profile, Writer, is_character};
 ///
 /// Returns the mistakes in the value. After sixteen mistakes, the rest of the value isn't checked.
 pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
-    let Some(source) = &schema.source else { return by_shape(schema, value) };
+    let Some(source) = &schema.source else { return by_shape(schema, value, Wide::Refused) };
     let mut wrong = source.judge(value, ERRORS_MAX + 1);
     let is_cut = wrong.len() > ERRORS_MAX;
     wrong.truncate(ERRORS_MAX);
     match wrong.is_empty() {
-        true => by_shape(schema, &source.inward(value.clone())),
+        true => by_shape(schema, &source.inward(value.clone()), Wide::Carried),
         false => Err(Errors { all: wrong.iter().map(error::judged).collect(), is_cut }),
     }
 }
 
-fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
+fn by_shape(schema: &Schema, value: &Value, wide: Wide) -> Result<Element, Errors> {
     let mut converter = Converter {
         namespace: schema.name.namespace(),
+        wide,
         to: Writer::new(XmlLimits::INSIDE),
         path: Vec::new(),
         depth: 0,
@@ -50,6 +51,7 @@ fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
 
 struct Converter<'a> {
     namespace: &'a str,
+    wide: Wide,
     to: Writer,
     /// The path of the current value.
     path: Vec<Step<'a>>,
@@ -293,7 +295,7 @@ impl<'a> Converter<'a> {
             self.wrong(|path| error::character(path, letter));
             return None;
         }
-        let text = scalar::from_json(scalar, value);
+        let text = scalar::from_json(scalar, value, self.wide);
         if text.is_none() {
             self.wrong(|path| error::value(path, value, scalar));
         }

@@ -7,6 +7,8 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::{Deserializer, Map, Number, Value};
 
+use super::half::mended;
+use super::number::rounded;
 use crate::limits::XmlLimits;
 
 /// How deep objects and arrays may be nested. One level of elements takes at most three levels of
@@ -14,9 +16,8 @@ use crate::limits::XmlLimits;
 pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
 /// How many characters an error quotes before its position, and how many after it.
 const AROUND_MAX: usize = 40;
-/// How many bytes before the position of an error are searched for an unpaired surrogate. An
-/// escaped pair such as `\uD83D\uDE00` has this length.
-const PAIR_BYTES: usize = 12;
+/// Numbers of at least this size may have been rounded when they became floating-point numbers.
+const ROUNDED_MIN: f64 = 9_007_199_254_740_992.0;
 
 /// A mistake in a JSON text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum BrokenKind {
     Twice,
     /// Objects and arrays are nested deeper than [`DEPTH_MAX`].
     Depth,
+    /// A whole number has more digits than a value holds exactly.
+    Number,
 }
 
 impl fmt::Display for Broken {
@@ -71,22 +74,42 @@ impl Broken {
             BrokenKind::Syntax => "Write the JSON anew from there; nothing in it is guessed.",
             BrokenKind::Twice => "Keep one of the two.",
             BrokenKind::Depth => "Put fewer objects and arrays into one another.",
+            BrokenKind::Number => "Write it as a text, in double quotes.",
         }
     }
 }
 
-/// Reads a JSON text, which is one value. Only white space may stand around it.
+/// Reads a JSON text, which is one value. Only white space may stand around it. The escape of half
+/// a surrogate pair is read as U+FFFD.
 ///
 /// # Errors
 ///
-/// Returns an error if the text isn't JSON, a property stands twice in its object, or the value is
-/// nested deeper than [`DEPTH_MAX`].
+/// Returns an error if the text isn't JSON, a property stands twice in its object, the value is
+/// nested deeper than [`DEPTH_MAX`], or a whole number has more than 64 bits, so that it would be
+/// rounded.
 pub fn read(text: &str) -> Result<Value, Broken> {
-    let own = Cell::new(BrokenKind::Syntax);
+    let text = &*mended(text);
+    let (own, is_large) = (Cell::new(BrokenKind::Syntax), Cell::new(false));
     let mut from = Deserializer::from_str(text);
     from.disable_recursion_limit();
-    let value = Reader { depth: 0, own: &own }.deserialize(&mut from);
-    value.and_then(|it| from.end().map(|()| it)).map_err(|error| broken(text, own.get(), &error))
+    let value = Reader { depth: 0, own: &own, is_large: &is_large }.deserialize(&mut from);
+    let value = value.and_then(|it| from.end().map(|()| it));
+    let value = value.map_err(|error| broken(text, own.get(), &error))?;
+    match is_large.get().then(|| rounded(text)).flatten() {
+        Some((offset, number)) => {
+            let message = format!("the whole number {} has more than 64 bits", cut(number));
+            Err(at(text, offset, BrokenKind::Number, message))
+        }
+        None => Ok(value),
+    }
+}
+
+/// Returns the beginning of a number, if the number is long.
+fn cut(number: &str) -> String {
+    match number.get(..AROUND_MAX) {
+        Some(begin) if begin.len() < number.len() => format!("{begin}…"),
+        _ => number.to_owned(),
+    }
 }
 
 /// Reads one value at the nesting depth `depth`.
@@ -96,6 +119,8 @@ struct Reader<'k> {
     /// The kind of the mistake that ended the reading. The reader sets this for mistakes that it
     /// finds itself, since the errors of `serde_json` can't carry a kind.
     own: &'k Cell<BrokenKind>,
+    /// Whether there was a number that may have been rounded.
+    is_large: &'k Cell<bool>,
 }
 
 impl Reader<'_> {
@@ -141,6 +166,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, float: f64) -> Result<Value, E> {
+        self.is_large.set(self.is_large.get() || float.abs() >= ROUNDED_MIN);
         let number = Number::from_f64(float).ok_or_else(|| E::custom("number out of range"))?;
         Ok(number.into())
     }
@@ -188,6 +214,11 @@ fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     while !text.is_char_boundary(offset) {
         offset -= 1;
     }
+    at(text, offset, kind, message(text, offset, kind, error))
+}
+
+/// The error at a place in bytes.
+fn at(text: &str, offset: usize, kind: BrokenKind, message: String) -> Broken {
     let (before, behind) = text.split_at(offset);
     let line_start = before.rfind('\n').map_or(0, |it| it + 1);
     let line = before.matches('\n').count() + 1;
@@ -197,7 +228,7 @@ fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
         kind,
         line: small(line),
         column: small(column),
-        message: message(text, offset, kind, error),
+        message,
         before: shown(&before[tail(before)..]),
         behind: shown(&behind[..head(behind)]),
     }
@@ -212,9 +243,6 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
                 true => "there is nothing".to_owned(),
                 false => "the text ends within its value".to_owned(),
             };
-        }
-        if let Some(half) = half_pair(text, offset) {
-            return format!("\\u{half} is half of a surrogate pair, and no character");
         }
         let raw = text[offset..].chars().next().filter(|it| u32::from(*it) < 0x20);
         if let Some(letter) = raw.filter(|it| !matches!(it, '\t' | '\n' | '\r')) {
@@ -269,28 +297,6 @@ fn no_value(text: &str, offset: usize) -> String {
               list or an object"
             .to_owned(),
     }
-}
-
-/// Finds the last `\u` escape near `offset`. Returns its four digits if the escape is an unpaired
-/// surrogate.
-fn half_pair(text: &str, offset: usize) -> Option<&str> {
-    let end = (offset + 1).min(text.len());
-    let begin = end.saturating_sub(PAIR_BYTES);
-    let bytes = text.as_bytes();
-    let escape = (begin..end).rev().find(|at| bytes[*at..].starts_with(b"\\u"))?;
-    let slashes = bytes[..escape].iter().rev().take_while(|it| **it == b'\\').count();
-    let digits = |at: usize| {
-        let digits = text.get(at + 2..at + 6)?;
-        u32::from_str_radix(digits, 16).ok().map(|it| (digits, it))
-    };
-    let (shown, code) = digits(escape)?;
-    let is_first = |it: u32| (0xD800..0xDC00).contains(&it);
-    let paired = || {
-        let before = escape.checked_sub(6).filter(|at| bytes[*at..].starts_with(b"\\u"));
-        before.and_then(digits).is_some_and(|(_, it)| is_first(it))
-    };
-    let half = is_first(code) || ((0xDC00..0xE000).contains(&code) && !paired());
-    (half && slashes.is_multiple_of(2)).then_some(shown)
 }
 
 fn line_start(text: &str, line: usize) -> usize {

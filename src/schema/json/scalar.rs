@@ -3,7 +3,8 @@
 
 use serde_json::{Number, Value};
 
-use crate::schema::json::read;
+use super::number::{is_double, is_single};
+use crate::schema::json::{read, text as json_text};
 use crate::schema::scalar::{self, trim};
 use crate::schema::{
     Facets, List, Scalar, base64, base64_text, double, duration, duration_text, float, integer,
@@ -31,6 +32,15 @@ pub(in crate::schema) enum Sort<'a> {
     List(&'a List),
     /// Any JSON value.
     Any,
+}
+
+/// What becomes of a whole number that a floating-point number would round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wide {
+    /// Its digits are the text, since nothing but this text holds the value.
+    Carried,
+    /// It is refused, since the value goes into a Rust type.
+    Refused,
 }
 
 /// Returns the form of a scalar's value in JSON. A number or boolean becomes a string if facets
@@ -90,17 +100,17 @@ pub(in crate::schema) fn constant(scalar: &Scalar, text: &str) -> Value {
 
 /// Returns the text of a JSON value, for a scalar that isn't a list. Returns `None` if the scalar
 /// accepts no text with this value.
-pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
+pub(super) fn from_json(scalar: &Scalar, value: &Value, wide: Wide) -> Option<String> {
     let base = scalar.base();
     let texts = match (sort(scalar), value) {
         (Sort::Text, Value::String(text)) => return scalar.accepts(text).then(|| text.clone()),
-        (Sort::Any, value) => vec![Some(value.to_string())],
+        (Sort::Any, value) => vec![Some(json_text(value))],
         (Sort::Token, Value::String(text)) => vec![canonical(base, text), Some(text.clone())],
         (Sort::Truth, Value::Bool(truth)) => {
             vec![Some(truth.to_string()), Some(u8::from(*truth).to_string())]
         }
         (Sort::Whole, Value::Number(number)) => vec![whole(number)],
-        (Sort::Real, Value::Number(number)) => number_texts(base, number),
+        (Sort::Real, Value::Number(number)) => number_texts(base, number, wide),
         (Sort::Real, Value::String(name)) if matches!(&**name, "INF" | "-INF" | "NaN") => {
             vec![Some(name.clone())]
         }
@@ -133,6 +143,11 @@ fn canonical(base: &Scalar, text: &str) -> Option<String> {
 }
 
 fn real(base: &Scalar, text: &str) -> Value {
+    let whole = integer::<i64>(text).map(i128::from).or(integer::<u64>(text).map(i128::from));
+    if let Some(whole) = whole.filter(|it| *base == Scalar::F64 && !is_double(*it)) {
+        let number = i64::try_from(whole).map(Value::from);
+        return number.or(u64::try_from(whole).map(Value::from)).unwrap_or_else(|_| text.into());
+    }
     // A conversion from single to double precision would add digits. So the double is read from
     // the shortest text of the number.
     let short = canonical(base, text).and_then(|it| double(&it));
@@ -156,7 +171,13 @@ fn whole(number: &Number) -> Option<String> {
 
 /// Returns two texts for a number: a short one, which may have an exponent, and one without an
 /// exponent. Facets that count digits refuse texts with an exponent.
-fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
+fn number_texts(base: &Scalar, number: &Number, wide: Wide) -> Vec<Option<String>> {
+    let whole = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
+    let is_exact = |it: i128| if *base == Scalar::F32 { is_single(it) } else { is_double(it) };
+    if let Some(whole) = whole.filter(|it| !is_exact(*it)) {
+        let is_carried = wide == Wide::Carried && *base == Scalar::F64;
+        return vec![is_carried.then(|| whole.to_string())];
+    }
     let Some(number) = number.as_f64() else { return Vec::new() };
     match base {
         Scalar::F32 => match format!("{number}").parse::<f32>().ok().filter(|it| it.is_finite()) {

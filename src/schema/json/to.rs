@@ -90,6 +90,8 @@ fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
         }
         Ok(())
     })?;
+    // The text of a payload doesn't depend on whether its fields are attributes or elements.
+    all.sort_keys();
     Ok(all)
 }
 

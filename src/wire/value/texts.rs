@@ -99,7 +99,7 @@ impl Text for Json {
     }
 
     fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-        then(&self.0.to_string())
+        then(&schema::json::text(&self.0))
     }
 }
 

@@ -161,6 +161,61 @@ fn history_goes_back_as_calls_and_their_results_by_id() {
 }
 
 #[test]
+fn an_id_is_the_providers_and_each_call_has_its_own_result() {
+    let long = "a".repeat(500);
+    let odd = "1\u{1}<&\" \n\u{FFFE}é";
+    let ids = ["call_1", "3kTz91abQ", "x", "x", &long, odd, "", "", "call_1_7"];
+    let mut script = Script::new();
+    for (at, id) in ids.iter().enumerate() {
+        script = script.call(Call::new(*id, "calculate", format!(r#"{{"expression": "{at}+0"}}"#)));
+    }
+    let (world, thread, seen) = playing(vec![script, Script::text("<response>.</response>")]);
+    let said = &seen[1].messages;
+    let called: Vec<&str> = said[1].calls.iter().map(|it| &*it.id).collect();
+    assert_eq!(called, ids);
+    let told: Vec<_> = said[2..].iter().map(|it| (it.of.as_deref().unwrap(), &*it.text)).collect();
+    let results = ["0", "1", "2", "3", "4", "5", "6", "7", "8"];
+    assert_eq!(told, ids.into_iter().zip(results).collect::<Vec<_>>());
+    let own: Vec<String> = world.all::<Action>(&thread).into_iter().map(|it| it.id).collect();
+    let expected = ["call_1", "call_1_2", "x", "call_1_4", "call_1_5", "call_1_6", "call_1_7"];
+    assert_eq!(own[..7], expected);
+    assert_eq!(own[7..], ["call_1_8", "call_1_9"]);
+    let entries = world.entries(&thread);
+    let entries: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
+    let last = entries.last().unwrap().seq();
+    assert_eq!(&recall(&entries, last).unwrap().prompt, &seen[1]);
+    assert_eq!(world.replay(native(&world, Vec::new()).0, &thread).difference, None);
+}
+
+#[test]
+fn a_call_with_a_character_that_xml_lacks_says_why_it_did_not_run() {
+    for (arguments, why) in [
+        (r#"{"expression": "1+\ufffe1"}"#, "U+FFFE"),
+        (r#"{"expression": "1+\u00001"}"#, "U+0000"),
+        (r#"{"expression": ["\uffff"]}"#, "takes"),
+        (r#"{"expression": 1, "\ufffe": 2}"#, "no property"),
+        (r#"["\ufffe"]"#, "takes a JSON object"),
+        (r#"{"expression": 18446744073709551616}"#, "more than 64 bits"),
+    ] {
+        let call = Call::new("a", "calculate", arguments);
+        let replies = vec![Script::new().call(call), Script::text("<response>So.</response>")];
+        let (world, thread, seen) = playing(replies);
+        let told = &seen[1].messages[2].text;
+        assert!(told.contains(why), "{arguments}: {told}");
+        assert_eq!(world.all::<Response>(&thread)[0].text, "So.");
+    }
+}
+
+#[test]
+fn half_a_character_in_arguments_is_replaced() {
+    let call = Call::new("a", "calculate", r#"{"expression": "1+\ud83d"}"#);
+    let replies = vec![Script::new().call(call), Script::text("<response>So.</response>")];
+    let (world, thread, _) = playing(replies);
+    let action = world.all::<Action>(&thread).remove(0);
+    assert_eq!(action.parameters.as_deref(), Some("{\"expression\":\"1+\u{FFFD}\"}"));
+}
+
+#[test]
 fn in_its_last_turn_a_model_keeps_its_tools_and_is_to_call_none() {
     let (model, seen) = remembering(["<thought>First.</thought>", "It is 42."]);
     drop(play(|_| {

@@ -92,7 +92,8 @@ fn a_server_that_ends_fails_its_call_and_is_begun_again() {
     let said = called(&scene, &server, "say", "<words>again</words>");
     said.says(&["<text>again</text>"]);
     let shouted = called(&scene, &server, "shout", "");
-    shouted.says(&["reason=\"gone\"", "a line of more than 4194304 bytes"]);
+    shouted.says(&["reason=\"nonsense\"", "a line of more than 4194304 bytes"]);
+    called(&scene, &server, "say", "<words>still</words>").says(&["<text>still</text>"]);
 }
 
 #[test]
