@@ -119,8 +119,8 @@ pub struct Answered {
     /// Bytes that are cut from the end of the text.
     #[payload(attribute, note)]
     pub left_out: Option<u64>,
-    /// The status in words if it is no success, and where to go on, as in
-    /// `302 Found; location: /items`.
+    /// The status in words if it is no success, what the body is if it is no text, and where to go
+    /// on, as in `302 Found; location: /items`.
     #[payload(attribute, note, no_example)]
     pub outcome: Option<String>,
     /// Selected headers, such as `location`.
@@ -322,7 +322,7 @@ impl Client {
                 headers.insert(name.to_owned(), self.credentials.hide(clean(value)));
             }
         }
-        let (status, outcome) = (answer.status.as_u16(), outcome(answer.status, &headers));
+        let status = answer.status.as_u16();
         let (kind, left_out, json, text) = match Read::of(answer, false) {
             Err(_) => (kind_named(answer), None, None, None),
             Ok(Read { kind, text, .. }) => {
@@ -335,15 +335,22 @@ impl Client {
                 }
             }
         };
+        let unread = json.is_none() && text.is_none();
+        let unread = unread.then(|| format!("the body is {kind}, and no text"));
+        let outcome = outcome(answer.status, unread, &headers);
         Answered { status, kind, left_out, outcome, headers, json, text }
     }
 }
 
 /// What a caller should know of an answer besides its body.
-fn outcome(status: StatusCode, headers: &BTreeMap<String, String>) -> Option<String> {
+fn outcome(
+    status: StatusCode,
+    unread: Option<String>,
+    headers: &BTreeMap<String, String>,
+) -> Option<String> {
     let status = Some(status).filter(|it| !it.is_success()).map(|it| it.to_string());
     let told = GUIDES.iter().filter_map(|name| Some(format!("{name}: {}", headers.get(*name)?)));
-    let all: Vec<String> = status.into_iter().chain(told).collect();
+    let all: Vec<String> = status.into_iter().chain(unread).chain(told).collect();
     Some(all.join("; ")).filter(|it| !it.is_empty())
 }
 

@@ -71,6 +71,7 @@ async fn a_request_is_sent_as_it_was_said() {
     assert_eq!(away.outcome.as_deref(), Some("302 Found; location: http://169.254.169.254/"));
     let image = ask(&pump, to(site.url("/image"))).await.unwrap();
     assert_eq!((image.kind.as_str(), image.text), ("image/png", None));
+    assert_eq!(image.outcome.as_deref(), Some("the body is image/png, and no text"));
     pump.shutdown().await.unwrap();
 }
 
