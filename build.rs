@@ -1,5 +1,7 @@
 //! Finds the commit that the program is built from, for `--version`.
 
+#![expect(clippy::disallowed_methods, reason = "Cargo tells a build script by its environment")]
+
 use std::env;
 use std::process::Command;
 

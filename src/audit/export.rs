@@ -208,7 +208,7 @@ pub(super) mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::log::{Batch, Draft, Flags, Log as _, MemoryLog, NewThread};
+    use crate::log::{Batch, Draft, Flags, MemoryLog, NewThread};
     use crate::name::Name;
 
     pub(in crate::audit) async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {

@@ -72,7 +72,7 @@ impl RuleSources {
         let Some(file) = &self.manifest else { return Rules::new() };
         let outline = fs::read(file).ok().and_then(|it| manifest::outline(&it)).unwrap_or_default();
         let folder = file.parent().unwrap_or(Path::new(""));
-        outline.into_iter().map(|(path, value)| rule(folder, path, value)).collect()
+        outline.into_iter().map(|(path, value)| rule(folder, &path, value)).collect()
     }
 
     fn tokens(&self) -> Rules {
@@ -98,7 +98,7 @@ impl RuleSources {
 }
 
 /// One rule of a manifest.
-fn rule(folder: &Path, path: String, value: String) -> (String, String) {
+fn rule(folder: &Path, path: &str, value: String) -> (String, String) {
     let is_file = path.ends_with(".file");
     let text = is_file.then(|| fs::read(folder.join(&value)).ok()).flatten();
     // A file of tokens or keys has secrets, so not even its digest is told.

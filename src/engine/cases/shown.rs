@@ -53,8 +53,10 @@ fn mark(mark: &Mark) -> String {
             format!("{listener} chosen for {entry}")
         }
         Mark::Started { entry, listener, attempt, as_of } => {
-            let again =
-                (*attempt > 1).then(|| format!(" once more, {attempt}")).unwrap_or_default();
+            let again = match attempt {
+                ..=1 => String::new(),
+                attempt => format!(" once more, {attempt}"),
+            };
             let sees = as_of.filter(|it| *it != entry.seq);
             let sees = sees.map(|it| format!(" seeing /{it}")).unwrap_or_default();
             format!("{listener} begins {entry}{again}{sees}")

@@ -57,7 +57,7 @@ pub fn values(schema: &Schema, json: &Value) -> Vec<Value> {
 pub fn notes<'a>(schema: &'a Schema, json: &Value) -> Vec<(&'a str, Value)> {
     let all = json.as_object().into_iter();
     let marked = all.flat_map(|all| marked(&schema.shape, |it| it.is_note, all));
-    let is_nothing = |it: &Value| *it == Value::Bool(false) || *it == Value::from(0);
+    let is_nothing = |it: &Value| matches!(it, Value::Bool(false)) || it.as_u64() == Some(0);
     marked.filter(|(_, value)| is_there(value) && !is_nothing(value)).collect()
 }
 
