@@ -58,6 +58,7 @@ mod reply_parts;
 mod provider_limits;
 mod metadata_references;
 mod partial;
+mod generated_payloads;
 mod generation;
 mod deliver_partial;
 mod generation_metadata;

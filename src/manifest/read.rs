@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use crate::door::{Tokens, Wrong};
 use crate::engine::{Builder, Factory, Unmade};
-use crate::limits::{Amount, Bound, Limits, UNLIMITED};
+use crate::limits::{Amount, Bound, Limits};
 use crate::listener::Listener;
 use crate::listeners::describe::Allow;
 use crate::listeners::feed_values::{self, SettableFeeds};
@@ -110,7 +110,7 @@ impl Manifest {
             models,
             named,
             prices: None,
-            limits_cost: limits_cost(&root),
+            limits_cost: agent::limits_cost(&root),
             schemas: Vec::new(),
             events: ProviderEvents::default(),
             common_feeds: feeds::CommonFeeds::default(),
@@ -134,12 +134,6 @@ impl Manifest {
             all => Err(wrong(all).with_files(files)),
         }
     }
-}
-
-/// Whether the manifest limits what a tree of threads may cost.
-fn limits_cost(root: &Node) -> bool {
-    let most = root.key("limits").and_then(|it| it.key("tree_cost_micros_max"));
-    most.and_then(Node::text).and_then(amount::allowance).is_some_and(|it| it < UNLIMITED)
 }
 
 /// The folder of agents' files: `context-folder`, or else `context` in the data folder.

@@ -10,7 +10,7 @@ use crate::engine::tree::thread::{Delivery, Later, Origin, Thread, ended};
 use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::log::{Draft, Flags, Mark, State};
-use crate::wire::Fault;
+use crate::wire::{Checked, Fault};
 
 impl Thread {
     pub(crate) fn push(&mut self, push: Box<Push>, world: &World<'_>, out: &mut Step) {
@@ -193,6 +193,33 @@ impl Thread {
 
     pub(super) fn turn_away(&mut self, push: Push, out: &mut Step) {
         push.refuse(ended(&self.id, self.state), &mut out.effects);
+    }
+
+    /// Appends a payload of the pump itself, for the listeners that take it.
+    pub(crate) fn say(
+        &mut self,
+        checked: Checked,
+        cause: Option<EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
+        let sending = Sending {
+            from: world.core,
+            to: None,
+            checked,
+            cause,
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &receivers,
+            client_id: None,
+            meta: None,
+            root: 0,
+            chain: self.guard.here(),
+            until: None,
+        };
+        self.append(sending, world, out);
+        self.start_all_of(&receivers, world, out);
     }
 }
 

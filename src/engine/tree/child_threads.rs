@@ -542,33 +542,6 @@ impl Thread {
         id
     }
 
-    /// Appends a payload of the pump itself, for the listeners that take it.
-    pub(crate) fn say(
-        &mut self,
-        checked: Checked,
-        cause: Option<EntryId>,
-        world: &World<'_>,
-        out: &mut Step,
-    ) {
-        let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
-        let sending = Sending {
-            from: world.core,
-            to: None,
-            checked,
-            cause,
-            reply_to: None,
-            flags: Flags::NONE,
-            receivers: &receivers,
-            client_id: None,
-            meta: None,
-            root: 0,
-            chain: self.guard.here(),
-            until: None,
-        };
-        self.append(sending, world, out);
-        self.start_all_of(&receivers, world, out);
-    }
-
     /// Sets the thread's state, and records the payload of the pump itself that says so.
     pub(crate) fn note<P: Payload>(
         &mut self,

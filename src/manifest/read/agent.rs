@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
-use crate::limits::{ActionLimits, PROMPT_BYTES_MAX};
+use crate::limits::{ActionLimits, PROMPT_BYTES_MAX, UNLIMITED};
 use crate::listener::{Listener, Need};
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
@@ -476,4 +476,10 @@ fn unpriced(node: &Node) -> Mistake {
         "say there what its tokens cost, `price: {input: 0.15, output: 0.60}`, or `price: {input: \
          0, output: 0}` if they cost nothing",
     )
+}
+
+/// Whether the manifest limits what a tree of threads may cost.
+pub(super) fn limits_cost(root: &Node) -> bool {
+    let most = root.key("limits").and_then(|it| it.key("tree_cost_micros_max"));
+    most.and_then(Node::text).and_then(amount::allowance).is_some_and(|it| it < UNLIMITED)
 }
