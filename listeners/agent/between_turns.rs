@@ -322,10 +322,11 @@ impl TurnContext {
             (_, 0) => format!("There are {}", names.join(", ")),
             (_, more) => format!("There are {} and {more} more", names.join(", ")),
         };
+        let lost = lost.join("; ");
+        let end = if lost.ends_with('?') { "" } else { "." };
         let why = format!(
-            "{}. {there}. Write it again; for text that is no reference write $${{word}} or use \
-             code. What you write then is delivered as it stands.",
-            lost.join("; ")
+            "{lost}{end} {there}. Write it again; for text that is no reference write $${{word}} \
+             or use code. What you write then is delivered as it stands."
         );
         Notice { held_back: Some(text.to_owned()), ..undelivered(turn, written, &why) }
     }
