@@ -218,7 +218,7 @@ impl Progress {
             }),
             _ => {
                 self.places.insert(index, self.next);
-                gathered.begin(self.next, Call::new(id, name, arguments), is_servers);
+                gathered.begin(self.next, &Call::new(id, name, arguments), is_servers);
                 self.next += 1;
             }
         }

@@ -60,7 +60,7 @@ impl AnthropicMessages {
                 let arguments = raw.input.filter(|_| input.is_some()).map(arguments_text);
                 let arguments = arguments.unwrap_or_default();
                 let call = Call::new(word("id"), word("name"), arguments);
-                self.gathered.begin(index, call, kind != "tool_use");
+                self.gathered.begin(index, &call, kind != "tool_use");
             }
             _ => {}
         }

@@ -134,7 +134,7 @@ impl Gathered {
     }
 
     /// Begins a call at a place.
-    pub(crate) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
+    pub(crate) fn begin(&mut self, place: u64, call: &Call, is_servers: bool) {
         let mut half = None;
         let arguments = json::joined(&mut half, &call.arguments, self.is_marked).into_owned();
         let word = |text: &str| if self.is_marked { json::whole(text) } else { text.to_owned() };
@@ -263,7 +263,7 @@ mod tests {
     fn begun(calls: &[(u64, &str)]) -> Gathered {
         let mut all = Gathered::default();
         for (place, arguments) in calls {
-            all.begin(*place, Call::new(place.to_string(), "add", *arguments), false);
+            all.begin(*place, &Call::new(place.to_string(), "add", *arguments), false);
         }
         all
     }

@@ -53,7 +53,7 @@ impl Gemini {
     }
 
     fn call(&mut self, call: Call, is_servers: bool) {
-        self.gathered.begin(self.next, call, is_servers);
+        self.gathered.begin(self.next, &call, is_servers);
         self.gathered.end_call(self.next);
         self.next += 1;
     }

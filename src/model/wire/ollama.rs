@@ -29,7 +29,7 @@ impl Ollama {
         let (function, arguments) = (&call["function"], arguments.map(arguments_text));
         let arguments = arguments.unwrap_or_default();
         let call = Call::new(word(&call["id"]), word(&function["name"]), arguments);
-        self.gathered.begin(self.next, call, false);
+        self.gathered.begin(self.next, &call, false);
         self.gathered.end_call(self.next);
         self.next += 1;
     }

@@ -162,7 +162,7 @@ impl OpenAiChat {
         // another call.
         if self.gathered.at(at).is_none_or(|it| more.is_other_than(it)) {
             self.gathered.end_whole_calls();
-            self.gathered.begin(at, Call::default(), false);
+            self.gathered.begin(at, &Call::default(), false);
         }
         self.gathered.change(at, |call| {
             if let Some(id) = more.id.filter(|it| !it.is_empty()) {

@@ -35,11 +35,11 @@ impl OpenAiResponses {
         match word("type") {
             "function_call" => {
                 let call = Call::new(word("call_id"), word("name"), word("arguments"));
-                self.gathered.begin(place, call, false);
+                self.gathered.begin(place, &call, false);
             }
             "custom_tool_call" => {
                 let call = Call::new(word("call_id"), word("name"), word("input"));
-                self.gathered.begin(place, call, false);
+                self.gathered.begin(place, &call, false);
             }
             // The parts of messages and reasoning have events of their own. Tools that the provider
             // runs itself are ignored.

@@ -122,7 +122,7 @@ impl<'a> Renaming<'a> {
         match value {
             Value::Object(fields) => {
                 let names = names_of(self.wire, self.root, schemas);
-                fields.into_iter().map(|(name, it)| self.field(&names, name, it, &all)).collect()
+                fields.into_iter().map(|(name, it)| self.field(&names, &name, it, &all)).collect()
             }
             Value::Array(items) => {
                 let each = |(at, it)| self.value(it, &items_of(&all, at));
@@ -132,17 +132,11 @@ impl<'a> Renaming<'a> {
         }
     }
 
-    fn field(
-        &self,
-        names: &Names,
-        name: String,
-        value: Value,
-        all: &[&'a Value],
-    ) -> (String, Value) {
+    fn field(&self, names: &Names, name: &str, value: Value, all: &[&'a Value]) -> (String, Value) {
         let (own, becomes) = match self.toward {
-            Toward::Provider => (name.clone(), names.sent(&name).into_owned()),
+            Toward::Provider => (name.to_owned(), names.sent(name).into_owned()),
             Toward::Tool => {
-                let own = names.own(&name).unwrap_or(&name).to_owned();
+                let own = names.own(name).unwrap_or(name).to_owned();
                 (own.clone(), own)
             }
         };

@@ -270,9 +270,10 @@ impl<'a> Rewriter<'a> {
         }
         let mut out = Map::new();
         for (key, value) in said {
-            if SILENT.contains(&key.as_str()) && !(key == "id" && !value.is_string())
-                || self.wire == Wire::Gemini && !OF_GEMINI.contains(&key.as_str())
-            {
+            // A property may have the name `id`.
+            let is_silent = SILENT.contains(&key.as_str()) && (key != "id" || value.is_string());
+            let is_unknown = self.wire == Wire::Gemini && !OF_GEMINI.contains(&key.as_str());
+            if is_silent || is_unknown {
                 continue;
             }
             self.put(key, value, names, &mut out);
