@@ -194,7 +194,7 @@ fn a_call_with_a_character_that_xml_lacks_says_why_it_did_not_run() {
         (r#"{"expression": "1+\u00001"}"#, "U+0000"),
         (r#"{"expression": ["\uffff"]}"#, "takes"),
         (r#"{"expression": 1, "\ufffe": 2}"#, "no property"),
-        (r#"["\ufffe"]"#, "takes a JSON object"),
+        (r#"["\ufffe"]"#, "did not run"),
         (r#"{"expression": 18446744073709551616}"#, "more than 64 bits"),
     ] {
         let call = Call::new("a", "calculate", arguments);
