@@ -42,18 +42,18 @@ impl Gemini {
         let run = &part["executableCode"];
         if run.is_object() {
             let code = run["code"].as_str().unwrap_or_default();
-            self.call(Call::new("", "code_execution", code), true);
+            self.call(&Call::new("", "code_execution", code), true);
         }
         let call = &part["functionCall"];
         if call.is_object() {
             let word = |key: &str| call[key].as_str().unwrap_or_default();
             let arguments = args.map(arguments_text).unwrap_or_default();
-            self.call(Call::new(word("id"), word("name"), arguments), false);
+            self.call(&Call::new(word("id"), word("name"), arguments), false);
         }
     }
 
-    fn call(&mut self, call: Call, is_servers: bool) {
-        self.gathered.begin(self.next, &call, is_servers);
+    fn call(&mut self, call: &Call, is_servers: bool) {
+        self.gathered.begin(self.next, call, is_servers);
         self.gathered.end_call(self.next);
         self.next += 1;
     }
