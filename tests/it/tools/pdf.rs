@@ -97,3 +97,79 @@ async fn a_hostile_pdf_hurts_its_own_reader_alone() {
     let is_bounded = ["the reader gave up", "reading it takes more than"];
     assert!(is_bounded.iter().any(|it| told.out.contains(it)), "{told:?}");
 }
+
+/// The text of the encrypted PDFs.
+const PLAIN: &str = "Tides follow the moon.";
+
+/// Each was made of the same page, with a password of its owner and none of its readers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pdf_with_an_empty_password_is_read() {
+    for file in [
+        &include_bytes!("pdf/rc4-128.pdf")[..],
+        include_bytes!("pdf/aes-128.pdf"),
+        include_bytes!("pdf/aes-256.pdf"),
+    ] {
+        fetched("application/pdf", file.to_vec()).await.says(&["<page ", PLAIN]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pdf_that_wants_a_password_is_told_as_such() {
+    for file in [
+        &include_bytes!("pdf/rc4-128-secret.pdf")[..],
+        include_bytes!("pdf/aes-128-secret.pdf"),
+        include_bytes!("pdf/aes-256-secret.pdf"),
+    ] {
+        let told = fetched("application/pdf", file.to_vec()).await;
+        told.says(&["<refused ", "it is encrypted, and wants a password"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_ends_a_line() {
+    let page = |text: &str| {
+        let drawn = format!("BT /F 24 Tf 72 100 Td ({text}) Tj ET");
+        format!("<</Length {}>>stream\n{drawn}\nendstream", drawn.len())
+    };
+    let (one, two) = (page("First slide"), page("Second slide"));
+    let head = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Resources<</Font<</F 5 0 R>>>>";
+    let file = pdf(&[
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R 4 0 R]/Count 2>>",
+        format!("{head}/Contents 6 0 R>>").as_bytes(),
+        format!("{head}/Contents 7 0 R>>").as_bytes(),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        one.as_bytes(),
+        two.as_bytes(),
+    ]);
+    let told = fetched("application/pdf", file).await;
+    let lines = told.out.lines().map(str::trim).collect::<Vec<_>>();
+    assert!(!lines.iter().any(|it| it.contains("slideSecond")), "{told:?}");
+    told.says(&["First slide", "Second slide"]);
+}
+
+/// A font whose codes are numbers of glyphs, without a table of their characters.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_whose_glyphs_have_no_characters_is_refused() {
+    let of = |drawn: &str| {
+        let drawn = format!("<</Length {}>>stream\n{drawn}\nendstream", drawn.len());
+        pdf(&[
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R\
+              /Resources<</Font<</G 5 0 R/F 8 0 R>>>>>>",
+            drawn.as_bytes(),
+            b"<</Type/Font/Subtype/Type0/BaseFont/G/Encoding/Identity-H/DescendantFonts[6 0 R]>>",
+            b"<</Type/Font/Subtype/CIDFontType2/BaseFont/G/DW 500/FontDescriptor 7 0 R\
+              /CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>>>",
+            b"<</Type/FontDescriptor/FontName/G/Flags 4>>",
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        ])
+    };
+    let glyphs = "BT /G 12 Tf 20 100 Td <000100020003000400050006> Tj ET";
+    let told = fetched("application/pdf", of(glyphs)).await;
+    told.says(&["<refused ", "6 of its 6 glyphs have no character", "unreadable"]);
+    let few = "BT /F 12 Tf 20 100 Td (Tea is as green as grass.) Tj /G 12 Tf <0001> Tj ET";
+    let told = fetched("application/pdf", of(few)).await;
+    told.says(&["<page ", "Tea is as green as grass.\u{fffd}"]);
+}
