@@ -1,5 +1,7 @@
 //! `edit`: replaces a text in a file. The text must be in the file exactly once.
 
+use std::ops::Range;
+
 use cap_std::fs::Metadata;
 
 use super::super::text::{cut, known};
@@ -17,8 +19,8 @@ pub(super) fn edit(root: &Root, edit: &Edit, chance: u64) -> Result<Edited, Refu
     let _one = root.writing();
     let path = edit.path.as_str();
     let (text, read) = root.text(path)?;
-    let (at, old, new) = place(&text, edit)?;
-    let after = [&text[..at], &new, &text[at + old.len()..]].concat();
+    let (Range { start: at, end }, new) = place(&text, edit)?;
+    let after = [&text[..at], &new, &text[end..]].concat();
     let most = root.limits.file_bytes_max;
     if after.len() > most {
         let what = format!("{} would have {} bytes", cut(path), after.len());
@@ -45,11 +47,10 @@ fn is_same(read: &Metadata, now: &Metadata) -> bool {
     read.len() == now.len() && read.modified().ok() == now.modified().ok() && now.is_file()
 }
 
-/// Finds the only occurrence of the old text. Returns its position, the old text and the new text.
-/// In a file with Windows line ends, the old text and the new text get Windows line ends, too. If
-/// only a part of the line ends are Windows line ends, this holds only for an old text that isn't
-/// found otherwise.
-fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
+/// Finds the only occurrence of the old text. Returns its place, and the new text with the file's
+/// line ends. Windows line ends and others count as equal, unless the old text has Windows line ends
+/// itself and stands in the file exactly so.
+fn place(text: &str, edit: &Edit) -> Result<(Range<usize>, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {
         let text = "`old` is empty; `write` makes a file or replaces all of it";
@@ -58,20 +59,29 @@ fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     if edit.old == edit.new {
         return Err(refused(Reason::Unchanged, path, "`old` and `new` are the same"));
     }
-    let (mut old, mut new) = (edit.old.clone(), edit.new.clone());
-    let has_windows_ends = text.contains("\r\n");
-    let is_windows = has_windows_ends && text.matches('\n').count() == text.matches("\r\n").count();
-    if !old.contains('\r') && (is_windows || has_windows_ends && !text.contains(&old)) {
-        let windows = |it: &str| it.replace("\r\n", "\n").replace('\n', "\r\n");
-        (old, new) = (windows(&old), windows(&new));
-    }
-    let places = places(text, &old);
-    match places[..] {
-        [one] => Ok((one, old, new)),
+    let is_exact = edit.old.contains('\r') && text.contains(&edit.old);
+    let places: Vec<Range<usize>> = match is_exact {
+        true => places(text, &edit.old).map(|at| at..at + edit.old.len()).collect(),
+        false => {
+            let (flat, old) = (text.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"));
+            let windows = windows_ends(text);
+            let place = |at| unflat(at, &windows)..unflat(at + old.len(), &windows);
+            places(&flat, &old).map(place).collect()
+        }
+    };
+    match &places[..] {
+        [one] if is_exact => Ok((one.clone(), edit.new.clone())),
+        [one] => {
+            let new = with_ends_of(text, one, &edit.new);
+            match new == text[one.clone()] {
+                true => Err(refused(Reason::Unchanged, path, "`old` and `new` are the same")),
+                false => Ok((one.clone(), new)),
+            }
+        }
         [] => Err(absent(text, edit)),
         _ => {
             let count = places.len();
-            let lines = places.into_iter().take(PLACES_MAX).map(|at| line_of(text, at));
+            let lines = places.into_iter().take(PLACES_MAX).map(|it| line_of(text, it.start));
             let line: Vec<u64> = lines.collect();
             let listed: Vec<String> = line.iter().map(ToString::to_string).collect();
             let more = if count > line.len() { " and more" } else { "" };
@@ -88,14 +98,72 @@ fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
 }
 
 /// Returns the positions where `wanted` begins in `text`. Occurrences may overlap.
-fn places(text: &str, wanted: &str) -> Vec<usize> {
-    let mut places = Vec::new();
+fn places(text: &str, wanted: &str) -> impl Iterator<Item = usize> {
+    let step = wanted.chars().next().map_or(1, char::len_utf8);
     let mut from = 0;
-    while let Some(at) = text.get(from..).and_then(|it| it.find(wanted)) {
-        places.push(from + at);
-        from += at + wanted.chars().next().map_or(1, char::len_utf8);
+    std::iter::from_fn(move || {
+        let at = from + text.get(from..)?.find(wanted)?;
+        from = at + step;
+        Some(at)
+    })
+}
+
+/// Returns the positions of the Windows line ends, in the text that has none of them any more.
+fn windows_ends(text: &str) -> Vec<usize> {
+    text.match_indices("\r\n").enumerate().map(|(before, (at, _))| at - before).collect()
+}
+
+/// Converts a position in the text without Windows line ends to that in the file's text.
+fn unflat(at: usize, windows: &[usize]) -> usize {
+    at + windows.partition_point(|it| *it < at)
+}
+
+/// Gives the lines of the new text the line ends of the lines that they replace. Equal lines at the
+/// beginning and at the end keep their own. A line that is added gets the end of the line before.
+fn with_ends_of(text: &str, place: &Range<usize>, new: &str) -> String {
+    let (old, new) = (lines(&text[place.clone()]), lines(new));
+    let is_same = |(a, b): &(&Line<'_>, &Line<'_>)| a.0 == b.0;
+    let (ended_old, ended_new) = (ended(&old), ended(&new));
+    let first = ended_old.iter().zip(ended_new).take_while(is_same).count();
+    let rest = ended_old[first..].iter().rev().zip(ended_new[first..].iter().rev());
+    let last = rest.take_while(is_same).count();
+    let beside = end_beside(text, place);
+    let mut made = String::new();
+    for (at, (line, end)) in new.iter().enumerate() {
+        made += line;
+        let from_end = ended_new.len().saturating_sub(at);
+        made += match *end {
+            it @ ("" | "\r\n") => it,
+            _ if from_end <= last => ended_old[ended_old.len() - from_end].1,
+            _ => ended_old.get(at).or(ended_old.last()).map_or(beside, |it| it.1),
+        };
     }
-    places
+    made
+}
+
+/// A line and its end. The last line of a text may have none.
+type Line<'a> = (&'a str, &'a str);
+
+/// Splits a text into its lines.
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let end = |line: &str| match line {
+        it if it.ends_with("\r\n") => 2,
+        it => usize::from(it.ends_with('\n')),
+    };
+    text.split_inclusive('\n').map(|it| it.split_at(it.len() - end(it))).collect()
+}
+
+/// Returns the lines that have an end.
+fn ended<'a, 'b>(lines: &'a [Line<'b>]) -> &'a [Line<'b>] {
+    let is_open = lines.last().is_some_and(|it| it.1.is_empty());
+    &lines[..lines.len() - usize::from(is_open)]
+}
+
+/// Returns the end of the line in which a place ends, or of the line before it.
+fn end_beside<'a>(text: &'a str, place: &Range<usize>) -> &'a str {
+    let end = |at: usize| if text[..at].ends_with('\r') { "\r\n" } else { "\n" };
+    let after = text[place.end..].find('\n').map(|at| end(place.end + at));
+    after.or_else(|| text[..place.start].rfind('\n').map(end)).unwrap_or("\n")
 }
 
 /// Makes the refusal for a text that isn't in the file. If the file has the text's first non-blank

@@ -4,13 +4,15 @@
 //! file outside the root is read, even if a folder is replaced by a link meanwhile.
 
 use std::io;
+use std::ops::Range;
 
 use cap_std::fs::File;
+use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::DirEntry;
 
-use super::super::text::{cut, known};
+use super::super::text::{cut, known, lossy};
 use super::limits::FileLimits;
 use super::refuse::{refused, too_large};
 use super::root::{Root, walk_below, within};
@@ -33,8 +35,9 @@ pub(super) fn search(
     let matcher = matcher(pattern, limits)?;
     let at = root.relative(path)?;
     let there = root.dir.metadata(at).map_err(|error| root.missing(path, &error))?;
+    let (path_now, hit, stopped_by) = (String::new(), Vec::new(), None);
     let mut hits =
-        Hits { limits, path: String::new(), hit: Vec::new(), bytes: 0, is_over, stopped_by: None };
+        Hits { limits, matcher: &matcher, path: path_now, hit, bytes: 0, is_over, stopped_by };
     let mut files = 0;
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
@@ -44,7 +47,7 @@ pub(super) fn search(
     if there.is_file() {
         let (file, _) = root.file(path)?;
         hits.path = cut(path);
-        hits.look(&mut searcher, &matcher, file);
+        hits.look(&mut searcher, file);
         return Ok(hits.found(1));
     }
     for entry in walk(root, path)? {
@@ -59,7 +62,7 @@ pub(super) fn search(
         }
         files += 1;
         hits.path = name.chars().map(known).collect();
-        hits.look(&mut searcher, &matcher, file);
+        hits.look(&mut searcher, file);
         if hits.stopped_by.is_some() {
             break;
         }
@@ -88,8 +91,11 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
     }
     let mut builder = RegexMatcherBuilder::new();
     builder.size_limit(COMPILED_BYTES_MAX).dfa_size_limit(COMPILED_BYTES_MAX);
-    builder.line_terminator(Some(b'\n'));
-    builder.build(pattern).map_err(|error| {
+    builder.multi_line(true).line_terminator(Some(b'\n'));
+    // With the flag `R`, `$` matches before a Windows line end, too. Errors show the pattern without
+    // the flag.
+    let with_flag = builder.build(&format!("(?R){pattern}"));
+    with_flag.or_else(|_| builder.build(pattern)).map_err(|error| {
         let text = format!("the pattern is no regular expression: {error}");
         refused(Reason::Pattern, pattern, text.chars().map(known).collect::<String>())
     })
@@ -98,6 +104,7 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
 /// The lines that were found so far, and the state of the search.
 struct Hits<'a> {
     limits: &'a FileLimits,
+    matcher: &'a RegexMatcher,
     /// The file that is being searched.
     path: String,
     hit: Vec<Hit>,
@@ -109,11 +116,11 @@ struct Hits<'a> {
 
 impl Hits<'_> {
     /// Searches one file. The search of this file stops at an error and at a NUL byte.
-    fn look(&mut self, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) {
+    fn look(&mut self, searcher: &mut Searcher, file: File) {
         let left = self.limits.searched_bytes_max.saturating_sub(self.bytes);
         let mut counted = Counted { file, left, read: 0 };
         // An error is ignored: the lines that were found before it are still shown.
-        let _ = searcher.search_reader(matcher, &mut counted, &mut *self);
+        let _ = searcher.search_reader(self.matcher, &mut counted, &mut *self);
         self.bytes += counted.read;
         if self.bytes >= self.limits.searched_bytes_max {
             self.stopped_by = Some("searched_bytes_max");
@@ -143,18 +150,30 @@ impl Sink for Hits<'_> {
             self.stopped_by = Some("hits_max");
             return Ok(false);
         }
-        let text = String::from_utf8_lossy(sink_match.bytes());
-        let text = text.trim_end_matches(['\n', '\r']);
-        let most = self.limits.hit_bytes_max;
-        let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-        let mut shown: String = text[..end.unwrap_or(0)].chars().map(known).collect();
-        if text.len() > most {
-            shown.push('…');
-        }
+        let bytes = sink_match.bytes();
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        let found = self.matcher.find(bytes).ok().flatten();
+        let found = found.map_or(0..0, |it| it.start()..it.end());
         let line = sink_match.line_number().unwrap_or(1);
-        self.hit.push(Hit { path: self.path.clone(), line, text: shown });
+        let text = around(bytes, found, self.limits.hit_bytes_max);
+        self.hit.push(Hit { path: self.path.clone(), line, text });
         Ok(true)
     }
+}
+
+/// Returns a line as text. Of a line with more than `most` bytes, the part around `found` is shown,
+/// with `…` where something is left out.
+fn around(line: &[u8], found: Range<usize>, most: usize) -> String {
+    let length = found.len().min(most);
+    // A third of the room stands before what was found.
+    let from = found.start.saturating_sub((most - length) / 3).min(line.len().saturating_sub(most));
+    let to = line.len().min(from + most);
+    let is_inside = |at: usize| line.get(at).is_some_and(|it| it & 0xC0 == 0x80);
+    let from = (from..to).find(|at| !is_inside(*at)).unwrap_or(to);
+    let to = (from..=to).rev().find(|at| !is_inside(*at)).unwrap_or(from);
+    let (before, after) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
+    format!("{before}{}{after}", lossy(&line[from..to]))
 }
 
 /// A file of which at most `left` more bytes may be read.

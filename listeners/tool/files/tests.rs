@@ -389,7 +389,7 @@ fn a_search_has_its_limits() {
     assert_eq!(stopped(|it| it.searched_bytes_max = 20, "}"), (0, of("searched_bytes_max")));
     assert_eq!(stopped(|it| it.searched_file_bytes_max = 20, "three|run"), (1, None));
     let place = place_with(|it| it.hit_bytes_max = 5);
-    assert_eq!(place.search("main").unwrap().hit[0].text, "fn ma…");
+    assert_eq!(place.search("main").unwrap().hit[0].text, "…main(…");
     let over = search::search(&place.root, "one|run", ".", &|| true).unwrap();
     assert_eq!(over.stopped_by, of("timeout"));
     let text = "the pattern has 2000 bytes; the limit pattern_bytes_max is 1024";
@@ -408,4 +408,65 @@ fn a_root_must_be_there() {
     fs::write(&path, "").unwrap();
     assert!(files(&Settings::new(path.to_str().unwrap())).is_err());
     assert!(files(&Settings::new(folder.path().to_str().unwrap())).is_ok());
+}
+
+/// Each case: the file, the old text, the new text, and the file afterwards.
+#[test]
+fn an_edit_leaves_the_ends_of_other_lines_as_they_are() {
+    let place = place();
+    for (before, old, new, after) in [
+        ("one\ntwo\r\nthree\nfour\n", "one\ntwo\nthree", "1\n2\n3", "1\n2\r\n3\nfour\n"),
+        ("a\r\nb\nc\r\nd\n", "b\nc", "b\nx\nc", "a\r\nb\nx\nc\r\nd\n"),
+        ("a\r\nb\nc\r\nd\n", "b\nc\nd", "c\nd", "a\r\nc\r\nd\n"),
+        ("a\nb\r\nc\n", "b", "b1\nb2", "a\nb1\r\nb2\r\nc\n"),
+        ("a\r\nb", "b", "b\nc", "a\r\nb\r\nc"),
+        ("a\r\nb\nc\n", "\nb\n", "\nB\n", "a\r\nB\nc\n"),
+        ("a\r\nb\nc\n", "a\r\nb\r\nc", "a\nB\nc", "a\r\nB\nc\n"),
+        ("a\r\nb\n", "a\r\n", "a\n", "a\nb\n"),
+        ("é\r\nü\nß\r\n", "ü\nß", "ü\nss", "é\r\nü\nss\r\n"),
+    ] {
+        fs::write(place.work("mixed"), before).unwrap();
+        let edited = place.edit("mixed", old, new);
+        assert!(edited.is_ok(), "{before:?} {old:?}: {edited:?}");
+        assert_eq!(place.has("mixed"), after, "{before:?} {old:?} {new:?}");
+    }
+    fs::write(place.work("mixed"), "a\nb\r\na\r\nb\n").unwrap();
+    check(
+        place.edit("mixed", "a\nb", "c"),
+        Reason::Ambiguous,
+        "this text stands twice in mixed, in the lines 1, 3; give more of what is around the one \
+         that is meant",
+    );
+    fs::write(place.work("mixed"), "a\r\nb\n").unwrap();
+    check(place.edit("mixed", "a\nb", "a\r\nb"), Reason::Unchanged, "`old` and `new` are the same");
+}
+
+#[test]
+fn a_search_finds_the_ends_of_windows_lines() {
+    let place = place();
+    fs::write(place.work("dos.rs"), "fn a() {\r\n    b();\r\n}\r\n\r\nend").unwrap();
+    for (pattern, lines) in
+        [("^}$", &[3][..]), (r"b\(\);$", &[2]), ("^$", &[4]), ("^end$", &[5]), (r"\{\s*$", &[1])]
+    {
+        let found = place.search(pattern).unwrap();
+        let dos = found.hit.iter().filter(|it| it.path == "dos.rs");
+        assert_eq!(dos.map(|it| it.line).collect::<Vec<_>>(), lines, "{pattern}");
+    }
+    let found = place.search("(").unwrap_err();
+    assert!(!found.text.contains("(?R)"), "{}", found.text);
+}
+
+#[test]
+fn a_hit_in_a_long_line_is_shown_with_what_is_around_it() {
+    let place = place_with(|limits| limits.hit_bytes_max = 20);
+    for (line, expected) in [
+        (format!("{}needle{}", "x".repeat(50), "y".repeat(50)), "…xxxxneedleyyyyyyyyyy…"),
+        (format!("needle{}", "y".repeat(50)), "needleyyyyyyyyyyyyyy…"),
+        (format!("{}needle", "x".repeat(50)), "…xxxxxxxxxxxxxxneedle"),
+        (format!("{}needle{}", "é".repeat(30), "é".repeat(30)), "…ééneedleééééé…"),
+        ("xneedley".to_owned(), "xneedley"),
+    ] {
+        fs::write(place.work("long"), &line).unwrap();
+        assert_eq!(place.search("needle").unwrap().hit[0].text, expected, "{line}");
+    }
 }
