@@ -57,8 +57,10 @@ enum List {
     Plain,
 }
 
-struct Writer<'a> {
-    base: &'a Url,
+struct Writer {
+    /// The address at which relative links begin: the page's own, or that of its first `<base>`.
+    base: Url,
+    has_base: bool,
     title: String,
     out: String,
     mode: TextMode,
@@ -78,10 +80,11 @@ struct Writer<'a> {
     in_row: bool,
 }
 
-impl<'a> Writer<'a> {
-    fn new(base: &'a Url) -> Writer<'a> {
+impl Writer {
+    fn new(base: &Url) -> Writer {
         Writer {
-            base,
+            base: base.clone(),
+            has_base: false,
             title: String::new(),
             out: String::new(),
             mode: TextMode::Shown,
@@ -118,6 +121,7 @@ impl<'a> Writer<'a> {
                 self.put("---");
                 self.separate(2);
             }
+            b"base" if !self.has_base => self.set_base(tag),
             b"a" => self.begin_link(tag),
             b"img" => self.image(tag),
             b"ul" | b"ol" => self.begin_list(&tag.name),
@@ -140,6 +144,18 @@ impl<'a> Writer<'a> {
                 }
                 None => self.separate(breaks_of(name)),
             },
+        }
+    }
+
+    /// Takes the address of a `<base>`. As in a browser, the first one with an address counts, and
+    /// an address of data or of a script is ignored.
+    fn set_base(&mut self, tag: &StartTag<()>) {
+        let Some(to) = tag.attributes.get(&b"href"[..]) else { return };
+        self.has_base = true;
+        let to = String::from_utf8_lossy(to);
+        let base = self.base.join(to.trim()).ok();
+        if let Some(base) = base.filter(|it| !matches!(it.scheme(), "data" | "javascript")) {
+            self.base = base;
         }
     }
 
@@ -330,6 +346,18 @@ mod tests {
         check("<pre>a\n  b</pre>c", "a\n  b\n\nc");
         check("<pre>a<script>x</script>\n  b</pre>c", "a\n  b\n\nc");
         check("a&amp;b &lt;c&gt; &#233; <img alt='a tree' src=x>", "a&b <c> é a tree");
+    }
+
+    #[test]
+    fn links_lead_where_a_browser_goes() {
+        let there = "<base href='http://docs.example/v2/'><a href=guide.html>guide</a>";
+        check(there, "[guide](http://docs.example/v2/guide.html)");
+        check("<head><base href=/v3/></head><a href=g>g</a>", "[g](https://example.org/v3/g)");
+        check("<base target=_top><base href=/x/><base href=/y/><a href=g>g</a>", {
+            "[g](https://example.org/x/g)"
+        });
+        check("<base href='data:,x'><a href=g>g</a>", "[g](https://example.org/a/g)");
+        check("<base href=/x/><a href=//b.org/g>g</a>", "[g](https://b.org/g)");
     }
 
     #[test]
