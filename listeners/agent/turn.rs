@@ -19,7 +19,7 @@ use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
 use super::provider_limits::{FILTERED, rate_limit_timer, rate_limited, wait_ms};
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
-use super::settings::{Keep, OnFull};
+use super::settings::{Dialect, Keep, OnFull};
 use super::system_prompt::SystemPrompt;
 use super::words::{
     AgentProgress, CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull,
@@ -413,7 +413,7 @@ impl TurnContext {
                 turn: mind.turns,
                 text: match fence(&it.outside).filter(|_| explains_mistakes(rules)) {
                     Some(mark) => fenced(mark),
-                    None => correction(&it.outside, &it.text),
+                    None => self.correction(&it.outside, &it.text),
                 },
             }));
         }
@@ -507,22 +507,33 @@ fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
 const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
     Answer within <response>…</response>, or begin an <action>.]";
 
-/// The correction for a reply that reached no receiver.
-fn correction(outside: &str, reply: &str) -> String {
-    let (outside, reply) = (outside.trim(), reply.trim());
-    let (quoted, why) = match outside {
-        "" => (reply, "."),
-        _ => (outside, ": it stands outside of all elements."),
-    };
-    let what = match quoted.char_indices().nth(QUOTED) {
-        _ if quoted.is_empty() => "Your reply was empty.".to_owned(),
-        None => format!("\"{quoted}\" reached nobody{why}"),
-        Some((at, _)) => format!("\"{}…\" reached nobody{why}", &quoted[..at]),
-    };
-    format!("[{what} Answer within <response>…</response>, or begin an <action>.]")
-}
-
 impl TurnContext {
+    /// The correction for a reply that reached no receiver. It speaks of what this agent writes:
+    /// plain text or elements, calls of the provider's protocol or elements.
+    fn correction(&self, outside: &str, reply: &str) -> String {
+        let (outside, reply) = (outside.trim(), reply.trim());
+        let (quoted, why) = match outside {
+            "" => (reply, "."),
+            _ => (outside, ": it stands outside of all elements."),
+        };
+        let what = match quoted.char_indices().nth(QUOTED) {
+            _ if quoted.is_empty() => "Your reply was empty.".to_owned(),
+            None => format!("\"{quoted}\" reached nobody{why}"),
+            Some((at, _)) => format!("\"{}…\" reached nobody{why}", &quoted[..at]),
+        };
+        let settings = &self.agent().settings;
+        let answer = match settings.text_is_response() {
+            true => "Answer in plain text",
+            false => "Answer within <response>…</response>",
+        };
+        let call = match settings.dialect {
+            Dialect::Native => "call a tool",
+            Dialect::ToolUse => "begin a <tool_use>",
+            Dialect::Tags => "begin an <action>",
+        };
+        format!("[{what} {answer}, or {call}.]")
+    }
+
     /// The text of a reply as its response, if the settings allow this. None if the reply is
     /// incomplete, or if the text is a code fence with one of the tags in [`FENCED`].
     pub(super) fn words_as_response(
