@@ -89,6 +89,11 @@ impl<C: Clone> OpenCalls<C> {
         self.threads.iter().find(|(_, call)| is_call(call)).map(|(thread, _)| &**thread)
     }
 
+    /// The number of the entry that made a call.
+    pub(super) fn entry_of(&self, is_call: impl Fn(&C) -> bool) -> Option<u64> {
+        self.entries.iter().find(|(_, call)| is_call(call)).map(|(seq, _)| *seq)
+    }
+
     /// Removes the call that an entry replies to.
     pub(super) fn take_replied(&mut self, entry: &Entry) -> Option<C> {
         self.entries.remove(&entry.reply_to()?.seq)

@@ -32,7 +32,7 @@ use super::graph::{
 };
 use super::words::{
     Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction,
-    NAME, PartialResult,
+    NAME, PartialResult, UNKNOWN,
 };
 
 /// The actions of a thread.
@@ -64,6 +64,8 @@ pub(super) enum Effect {
     Output(Output, Option<Entry>),
     /// Cancels the thread with this id, whose work isn't needed any more.
     End(String),
+    /// Takes back the call of this entry, whose answer isn't needed any more.
+    Withdraw(u64),
 }
 
 impl Actions {
@@ -186,7 +188,8 @@ impl Actions {
             return;
         };
         let attempt = self.tried.get(&id).copied().unwrap_or(0) + 1;
-        if !self.graph.called(id, attempt) {
+        let is_idempotent = entry.flags().contains(Flags::IDEMPOTENT);
+        if !self.graph.called(id, attempt, is_idempotent) {
             return;
         }
         self.tried.insert(id, attempt);
@@ -259,8 +262,8 @@ impl Actions {
     }
 
     /// Makes the effect of an output of the graph. For a result, the effect also has the action's
-    /// entry. For an abandoned call, it has the call's thread. None if this entry or thread is
-    /// unknown.
+    /// entry. For an abandoned call, it has the call's thread or entry. None if this entry or thread
+    /// is unknown.
     fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {
@@ -269,8 +272,10 @@ impl Actions {
             }
             Output::Abandon { action, attempt } => {
                 let call = (*action, *attempt);
-                let thread = self.calls.thread_of(|it| *it == call);
-                thread.map(|it| Effect::End(it.to_owned()))
+                match self.calls.thread_of(|it| *it == call) {
+                    Some(thread) => Some(Effect::End(thread.to_owned())),
+                    None => self.calls.entry_of(|it| *it == call).map(Effect::Withdraw),
+                }
             }
             _ => Some(Effect::Output(output, None)),
         }
@@ -344,23 +349,31 @@ fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     }
 }
 
-/// The outcome of a call that was answered with an error of the listener's own. The message is
-/// short, since the payload's schema isn't known here; [`sentence`](super::value::sentence) makes a
-/// better one.
+/// The outcome of a call that was answered with an error of the listener's own. An error whose
+/// attribute `reason` is `unknown` says that nobody knows whether the call had its effect. The
+/// message is short, since the payload's schema isn't known here;
+/// [`sentence`](super::value::sentence) makes a better one.
 fn answered_error(who: &str, answer: Element) -> CallOutcome {
     let code = answer.name().local().to_owned();
     let message = format!("{who} answered an error: {code}");
-    CallOutcome::Failed { error: ActionError { code, message }, answer: Some(answer), again: true }
+    let error = ActionError { code, message };
+    match answer.view().attribute("reason") {
+        Some(UNKNOWN) => CallOutcome::Unknown { error, answer: Some(answer) },
+        _ => CallOutcome::Failed { error, answer: Some(answer), again: true },
+    }
 }
 
 fn wrong(huh: &Huh) -> CallOutcome {
     let message = format!("{}: {}", huh.message, huh.advice);
     let error = ActionError { code: huh.code.clone(), message };
-    if huh.code == Code::OutcomeUnknown.to_string() {
-        return CallOutcome::Unknown(error);
+    let is = |code: Code| huh.code == code.to_string();
+    if is(Code::OutcomeUnknown) {
+        return CallOutcome::Unknown { error, answer: None };
     }
-    let again = huh.retry || huh.code == Code::Panic.to_string();
-    CallOutcome::Failed { error, answer: None, again }
+    if is(Code::TimeOut) || is(Code::Panic) {
+        return CallOutcome::CutOff(error);
+    }
+    CallOutcome::Failed { error, answer: None, again: huh.retry }
 }
 
 /// The outcome of a call of an agent that stopped. Another attempt may succeed, unless the agent

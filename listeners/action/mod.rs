@@ -29,7 +29,8 @@ pub use super::words::action as words;
 
 use std::sync::Arc;
 
-use pumphouse::listener::{Context, Described, FromContext, IntoEmit, Need};
+use pumphouse::id::EntryId;
+use pumphouse::listener::{Context, Described, FromContext, IntoEmit, Need, Withdraw};
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
 use pumphouse::xml::writable;
@@ -123,6 +124,8 @@ struct Emissions {
     /// Decisions on whether actions run. Each is a message to `action` itself.
     decisions: Vec<Again<ActionDecided>>,
     ended_threads: Vec<To<CancelThread>>,
+    /// Calls whose answers aren't needed any more.
+    withdrawn: Vec<Withdraw>,
     timers: Vec<Later<ActionsDue>>,
     cancelled: Option<ActionsCancelled>,
 }
@@ -137,6 +140,10 @@ impl Handling {
                     let end = CancelThread { thread: Some(thread.clone()), reason };
                     emissions.ended_threads.push(To("thread", end));
                 }
+                Effect::Withdraw(seq) => {
+                    let call = EntryId::new(self.message.thread(), *seq);
+                    emissions.withdrawn.push(Withdraw(call));
+                }
                 Effect::Output(
                     Output::Call { action, attempt, item, agent, definition, values },
                     _,
@@ -144,8 +151,12 @@ impl Handling {
                     let values = self.values(agent, definition, values);
                     match self.call(agent, definition, &values) {
                         Ok((listener, payload)) => {
+                            let described = self.capabilities.listener(&listener);
+                            let is_idempotent =
+                                described.is_some_and(|it| it.is_idempotent(&payload));
                             let key = key(self.message.thread(), *action, *item);
-                            emissions.calls.push(Request::new(To(listener, payload)).key(key));
+                            let call = Request::new(To(listener, payload)).key(key);
+                            emissions.calls.push(call.idempotent(is_idempotent));
                         }
                         Err(ActionError { code, message }) => {
                             let (of, attempt) = (*action, *attempt);

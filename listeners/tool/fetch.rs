@@ -80,7 +80,7 @@ pub struct Refused {
 }
 
 impl From<Refusal> for Refused {
-    fn from(Refusal { reason, status, limit, text }: Refusal) -> Refused {
+    fn from(Refusal { reason, status, limit, text, .. }: Refusal) -> Refused {
         Refused { reason, status, limit: limit.map(str::to_owned), text }
     }
 }

@@ -21,17 +21,20 @@
 //! the identity of the token. The other organism decides what this identity may ask.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pumphouse::client::{Address, Client, Incoming, Message as Answer, Push, Shown};
+use pumphouse::client::{self, Address, Client, Incoming, Message as Answer, Push, Shown};
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::model::Secret;
 use pumphouse::prelude::*;
+use pumphouse::wire::Code;
 use pumphouse::xml::{Child, writable};
 use serde::Deserialize;
 
 use super::super::todo::words::StepsOpen;
+use super::super::words::action::UNKNOWN;
 use super::super::words::agent::{RateLimited, Response};
 use super::secret_file;
 use super::time::pass_time;
@@ -78,9 +81,23 @@ pub struct Told {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/other_organism/v1")]
 pub struct NotTold {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
     /// Why, and how to correct it.
     #[payload(value, example = "fleet.example:8765 can't be reached: connection refused")]
     pub text: String,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// The other organism refuses the question, or answers with an error.
+    Refused,
+    /// The other organism isn't there, or doesn't let this one in: it got no question.
+    Unreachable,
+    /// The question was sent, and no whole answer came: whether anything was done is unknown.
+    Unknown,
 }
 
 /// The `settings` of `use: other_organism` in a manifest.
@@ -153,6 +170,7 @@ async fn ask(
     AskOrganism { payload, to }: AskOrganism,
 ) -> Result<Told, NotTold> {
     let push = Push::text(&payload).map_err(|error| NotTold {
+        reason: Reason::Refused,
         text: writable(&format!("the payload is no XML element: {error}")),
     })?;
     let push = match &to {
@@ -160,39 +178,71 @@ async fn ask(
         None => push,
     };
     let late = pass_time(Duration::from_secs(door.seconds_max));
+    let is_sent = AtomicBool::new(false);
     let answer = tokio::select! {
-        answer = exchange(&door, &push) => answer,
-        () = late => Err(format!("no answer in {} s, the limit seconds_max", door.seconds_max)),
+        answer = exchange(&door, &push, &is_sent) => answer,
+        () = late => {
+            let reason = if is_sent.load(Ordering::Relaxed) { Reason::Unknown } else { Reason::Unreachable };
+            Err((reason, format!("no answer in {} s, the limit seconds_max", door.seconds_max)))
+        }
     };
-    let answer = answer.map_err(|why| NotTold {
-        text: writable(&format!("{}: {}", door.address, door.hide(&why))),
+    let answer = answer.map_err(|(reason, why)| {
+        let more =
+            if reason == Reason::Unknown { "; whether anything was done is unknown" } else { "" };
+        let text = writable(&format!("{}: {}{more}", door.address, door.hide(&why)));
+        NotTold { reason, text }
     })?;
     let text = door.hide(&content(&answer));
     if answer.failed || answer.payload.is(pumphouse::name::CORE, "huh") {
         let (by, name) = (&answer.from, answer.payload.name());
         let mut text = writable(&format!("{by} answered an error, {}: {text}", name.local()));
         text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
-        return Err(NotTold { text });
+        let reason = if is_unknown(&answer) { Reason::Unknown } else { Reason::Refused };
+        return Err(NotTold { reason, text });
     }
     if text.len() > ANSWER_BYTES_MAX {
-        let text = format!("the answer has {} bytes, more than {ANSWER_BYTES_MAX}", text.len());
-        return Err(NotTold { text });
+        let text = format!(
+            "the answer has {} bytes, more than {ANSWER_BYTES_MAX}; what it answers was done",
+            text.len()
+        );
+        return Err(NotTold { reason: Reason::Unknown, text });
     }
     let name = answer.payload.name().local().to_owned();
     Ok(Told { by: answer.from, name, text })
 }
 
-async fn exchange(door: &RemoteDoor, push: &Push) -> Result<Answer, String> {
+/// Whether nobody knows what became of a question that was answered with an error.
+fn is_unknown(answer: &Answer) -> bool {
+    let unknown = Code::OutcomeUnknown.to_string();
+    let is_cut_off = answer.decode::<Huh>().is_ok_and(|it| it.code == unknown);
+    is_cut_off || answer.payload.attribute("reason") == Some(UNKNOWN)
+}
+
+/// Asks the question. `is_sent` becomes true before the question is sent.
+async fn exchange(
+    door: &RemoteDoor,
+    push: &Push,
+    is_sent: &AtomicBool,
+) -> Result<Answer, (Reason, String)> {
     let client = Client::connect_to(&door.address).await;
-    let client = client.map_err(|error| format!("it can't be reached: {error}"))?;
+    let client =
+        client.map_err(|error| (Reason::Unreachable, format!("it can't be reached: {error}")))?;
     let mut client = client.with_limits(XmlLimits::DOOR);
     if let Some((token, _)) = &door.token {
-        client.authenticate(token).await.map_err(|error| error.to_string())?;
+        let let_in = client.authenticate(token).await;
+        let_in.map_err(|error| (Reason::Unreachable, error.to_string()))?;
     }
-    let accepted = client.tell(push).await.map_err(|error| error.to_string())?;
+    is_sent.store(true, Ordering::Relaxed);
+    let lost = |error: client::Error| (Reason::Unknown, error.to_string());
+    let accepted = client.tell(push).await.map_err(|error| match error {
+        client::Error::Refused(_) | client::Error::UnknownThread(_) => {
+            (Reason::Refused, error.to_string())
+        }
+        error => lost(error),
+    })?;
     // The session has no other push, so every message sent to this session answers this push.
     loop {
-        match client.recv().await.map_err(|error| error.to_string())? {
+        match client.recv().await.map_err(lost)? {
             Some(Incoming::Message(message)) => {
                 let is_of_session =
                     message.thread.as_ref().is_some_and(|it| it.as_str() == accepted.thread);
@@ -201,7 +251,10 @@ async fn exchange(door: &RemoteDoor, push: &Push) -> Result<Answer, String> {
                 }
             }
             Some(_) => {}
-            None => return Err("it closed the connection before an answer came".to_owned()),
+            None => {
+                let text = "it closed the connection before an answer came";
+                return Err((Reason::Unknown, text.to_owned()));
+            }
         }
     }
 }

@@ -59,8 +59,8 @@ pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
     let bounds = Bounds::closed(limits).with_program(&program).map_err(NoText::Unread)?;
     let nobody = |_: OutputStream, _: &[u8]| {};
     let input = base64_text(bytes);
-    let ran = run(&bounds, &program, vec![READ.to_owned()], input, &nobody).await;
-    let Outcome { ended, out, err } = ran.map_err(NoText::Unread)?;
+    let ran = run(&bounds, &program, vec![READ.to_owned()], input, None, &nobody).await;
+    let Outcome { ended, out, err } = ran.map_err(|it| NoText::Unread(it.text))?;
     match ended {
         ExitCause::Code(0) => {
             let text = lossy(&out.beginning().0);

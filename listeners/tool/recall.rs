@@ -158,6 +158,7 @@ pub fn recall(settings: &Settings) -> Listener {
         .on(find)
         .describe(text)
         .effects(Effects::Reads)
+        .idempotent()
         .stateless()
 }
 

@@ -83,12 +83,9 @@ pub struct Failed {
 pub enum Reason {
     /// It ended with an exit code other than 0.
     ExitCode,
-    /// A signal ended it, for example because it crashed or reached a memory limit.
-    Signal,
-    /// It ran too long.
-    Timeout,
-    /// It wrote too much output.
-    TooMuchOutput,
+    /// It was ended, for example because it ran too long, crashed or reached a memory limit: what it
+    /// had done by then is unknown.
+    Unknown,
     /// Its arguments and input are too large.
     TooLarge,
     /// It isn't allowed, or doesn't exist.
@@ -198,6 +195,7 @@ impl Programs {
 
 async fn run_it(
     State(it): State<Arc<Programs>>,
+    message: Message,
     followers: Outbox<ProgramOutput>,
     asked: Shell,
 ) -> Result<Ran, Failed> {
@@ -218,17 +216,18 @@ async fn run_it(
     }
     let live = LiveOutput::new(|it| followers.live(&it));
     let observe = |stream, piece: &[u8]| live.hear(stream, piece);
-    let outcome = run::run(&it.bounds, &path, arguments, input, &observe).await;
+    let key = message.key();
+    let outcome = run::run(&it.bounds, &path, arguments, input, key.as_deref(), &observe).await;
     live.end();
-    let Outcome { ended, out, err } = outcome.map_err(|text| refused(Reason::Failed, text))?;
+    let Outcome { ended, out, err } = outcome.map_err(|run::NotRun { has_begun, text }| {
+        refused(if has_begun { Reason::Unknown } else { Reason::Failed }, text)
+    })?;
     let out = out.text(limits.output_bytes_max);
     let err = Some(err.text(limits.error_bytes_max)).filter(|it| !it.is_empty());
     let (reason, code) = match ended {
         ExitCause::Code(0) => return Ok(Ran { out, err }),
         ExitCause::Code(code) => (Reason::ExitCode, Some(code)),
-        ExitCause::Signal(_) => (Reason::Signal, None),
-        ExitCause::OutOfTime => (Reason::Timeout, None),
-        ExitCause::TooMuchOutput => (Reason::TooMuchOutput, None),
+        _ => (Reason::Unknown, None),
     };
     let out = Some(out).filter(|it| !it.is_empty());
     Err(Failed { reason, code, text: ended.sentence(&name, limits), out, err })

@@ -117,7 +117,7 @@ pub fn skills(settings: &Settings) -> Result<Listener, String> {
     let list: Vec<String> = all.iter().map(each).collect();
     let text = format!("Shows how something is done. Skills:\n{}", list.join("\n"));
     let listener = Listener::with_state(NAME, Arc::new(all)).own_namespace().on(load);
-    Ok(listener.describe(text).effects(Effects::Reads).stateless())
+    Ok(listener.describe(text).effects(Effects::Reads).idempotent().stateless())
 }
 
 async fn load(

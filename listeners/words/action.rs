@@ -453,6 +453,10 @@ impl Status {
     }
 }
 
+/// The value of the attribute `reason` of an error that says: nobody knows whether the call had its
+/// effect. An action whose listener answers such an error has the status `unknown`.
+pub const UNKNOWN: &str = "unknown";
+
 /// Cancels an action, or all that aren't done. Results stay; later answers are ignored. The answer
 /// is `actions-cancelled`, and each cancelled action has its `action-result`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]

@@ -67,6 +67,7 @@ fn a_step_comes_to_what_its_case_says() {
         "kept.txt",
         "children.txt",
         "steering.txt",
+        "withdrawn.txt",
         "timers.txt",
         "budgets.txt",
         "loops.txt",

@@ -71,6 +71,8 @@ pub struct Described {
     pub turns_max: Option<u64>,
     /// What a call may do besides answering, if its author declares it.
     pub effects: Option<Effects>,
+    /// Whether it may handle any message twice with the effect of once.
+    pub idempotent: bool,
     pub(crate) extensions: Extensions,
 }
 
@@ -363,6 +365,7 @@ impl Described {
             relies_on: spec.relies_on.clone(),
             turns_max: spec.turns_max,
             effects: spec.effects,
+            idempotent: spec.traits.idempotent,
             extensions: spec.extensions.clone(),
         }
     }

@@ -16,7 +16,8 @@ use crate::xml::Element;
 /// [`To`] names another receiver, [`Request`](crate::listener::Request) wants an answer, and
 /// [`Reply`](crate::listener::Reply) answers an earlier message. [`Again`] and [`Later`] go to the
 /// listener itself; a [`Note`] is only recorded. [`Final`] ends a child thread, [`Partial`]
-/// doesn't. [`Spawn`] and [`ThreadControl`] open and steer threads. `Option`, `Result`, `Vec` and
+/// doesn't. [`Spawn`] and [`ThreadControl`] open and steer threads; a
+/// [`Withdraw`](crate::listener::Withdraw) takes a message back. `Option`, `Result`, `Vec` and
 /// tuples hold any of these. A struct that derives this trait emits its fields in order:
 ///
 /// ```
@@ -114,6 +115,8 @@ pub enum Target {
     Raise,
     /// Tries stopped listeners again.
     Retry,
+    /// No receiver: a message of the listener's own is taken back.
+    Withdraw(EntryId),
     /// The message's thread or one below it, with its descendants, gets the given state. Each
     /// thread whose state changes records the payload.
     Threads(ThreadId, State),
@@ -201,7 +204,7 @@ impl<E> Spawn<E> {
         Spawn { label: label.into(), ..self }
     }
 
-    /// Makes the sender of the message the opener of the thread, in place of this listener.
+    /// Makes the sender of the message the opener of the thread.
     #[must_use]
     pub fn for_sender(self) -> Spawn<E> {
         Spawn { for_sender: true, ..self }

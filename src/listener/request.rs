@@ -36,13 +36,14 @@ use crate::log::Flags;
 pub struct Request<E> {
     payload: E,
     key: Option<String>,
+    is_idempotent: bool,
 }
 
 impl<E> Request<E> {
     /// Makes a request from an emission, such as a [`To`](crate::listener::To) or an
     /// [`Again`](crate::listener::Again).
     pub fn new(payload: E) -> Request<E> {
-        Request { payload, key: None }
+        Request { payload, key: None, is_idempotent: false }
     }
 
     /// Gives the request a key, which its receiver reads with
@@ -53,6 +54,15 @@ impl<E> Request<E> {
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Request<E> {
         Request { key: Some(key.into()), ..self }
+    }
+
+    /// Records with the request whether its receiver may handle it twice with the effect of once,
+    /// as [`Described::is_idempotent`](crate::listener::Described::is_idempotent) says. The sender
+    /// can read this later from its entry or from that of the `thread-spawned`, and needs no
+    /// capabilities then.
+    #[must_use]
+    pub fn idempotent(self, is_idempotent: bool) -> Request<E> {
+        Request { is_idempotent, ..self }
     }
 }
 
@@ -70,6 +80,9 @@ impl<E: IntoEmit> IntoEmit for Request<E> {
         let mut emit = self.payload.into_emit();
         for emission in &mut emit {
             emission.marks.flags = emission.marks.flags.with(Flags::ANSWER_WANTED);
+            if self.is_idempotent {
+                emission.marks.flags = emission.marks.flags.with(Flags::IDEMPOTENT);
+            }
             emission.marks.key.clone_from(&self.key);
         }
         emit

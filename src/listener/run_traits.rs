@@ -66,14 +66,6 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Declares that handling a message twice has the same effect as handling it once. After a
-    /// crash the pump may then run the handler again.
-    #[must_use]
-    pub fn idempotent(mut self) -> Listener<S> {
-        self.spec.traits.idempotent = true;
-        self
-    }
-
     /// Declares that the handlers depend on nothing but their arguments, and do nothing but emit. A
     /// replay runs pure and [recorded](Listener::recorded) listeners again, and reads the emissions
     /// of all other listeners from the log. A pure listener is idempotent, too.

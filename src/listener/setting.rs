@@ -76,6 +76,43 @@ impl<'de> Deserialize<'de> for Beside {
     }
 }
 
+/// A program or one of its arguments in a listener's settings. Any text can be one, also an empty
+/// text, and so can a number, `true` and `false`, as they are written. A program is a path in the
+/// manifest's folder, or a name.
+///
+/// ```
+/// use pumphouse::listener::CommandPart;
+///
+/// let run: Vec<CommandPart> = serde_json::from_str(r#"["sleep", 5, true, ""]"#).unwrap();
+/// let words: Vec<&str> = run.iter().map(|it| it.beside().text()).collect();
+/// assert_eq!(words, ["sleep", "5", "true", ""]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandPart(Beside);
+
+impl CommandPart {
+    /// The struct name that tells a manifest's deserializer to give a text with its folder.
+    pub(crate) const MARK: &str = "pumphouse::listener::CommandPart";
+
+    /// The text, and the manifest's folder.
+    #[must_use]
+    pub fn beside(&self) -> &Beside {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for CommandPart {
+    fn from(text: T) -> CommandPart {
+        CommandPart(text.into().into())
+    }
+}
+
+impl<'de> Deserialize<'de> for CommandPart {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CommandPart, D::Error> {
+        from.deserialize_newtype_struct(CommandPart::MARK, OnePart)
+    }
+}
+
 /// One path, or a list of them.
 ///
 /// ```
@@ -170,6 +207,28 @@ impl<'de> Visitor<'de> for OnePayload {
         let [name, text] = DeclaredPayload::KEYS.map(|it| all.remove(it).unwrap_or_default());
         let json = json::read(&text).map_err(A::Error::custom)?;
         Ok(DeclaredPayload { name: Some(name), json })
+    }
+}
+
+struct OnePart;
+
+impl<'de> Visitor<'de> for OnePart {
+    type Value = CommandPart;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a program or an argument")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<CommandPart, D::Error> {
+        match Value::deserialize(from)? {
+            Value::String(text) => Ok(text.into()),
+            it @ (Value::Bool(_) | Value::Number(_)) => Ok(it.to_string().into()),
+            _ => Err(D::Error::custom("a program or an argument is expected")),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<CommandPart, A::Error> {
+        One.visit_map(from).map(CommandPart)
     }
 }
 

@@ -170,6 +170,9 @@ impl Flags {
     /// meanwhile. Without this flag, a delivery waits until a span of time has passed. `Display`
     /// prints no word for this flag.
     pub const BY_CLOCK: Flags = Flags(1 << 16);
+    /// The receiver may handle the message twice with the effect of once, as the receiver had
+    /// declared when the message was sent. `Display` prints no word for this flag.
+    pub const IDEMPOTENT: Flags = Flags(1 << 17);
 
     /// The flags that set the thread's state. An entry has at most one of them.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
@@ -216,6 +219,12 @@ impl Flags {
     #[must_use]
     pub const fn with(self, others: Flags) -> Flags {
         Flags(self.0 | others.0)
+    }
+
+    /// Those of these flags that `others` has, too.
+    #[must_use]
+    pub const fn only(self, others: Flags) -> Flags {
+        Flags(self.0 & others.0)
     }
 
     /// The state that the entry sets for its thread, if it sets one.

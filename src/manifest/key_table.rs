@@ -265,6 +265,8 @@ fn common(example: &str) -> Vec<Key> {
     let peers = "The listeners that it may address by name; without this, every one.";
     let grants = "What it may do beyond what every listener may, such as emit:core.";
     let limit = "How long one of its handlers may run; handler_time_max unless said.";
+    let idempotent = "Whether a call made twice has the effect of once, so that one whose outcome \
+                      is unknown may be tried again.";
     let names = || Kind::List(Box::new(Kind::Name));
     vec![
         Key { needed: true, ..key("use", Kind::Name, "Which kind of listener it is.", example) },
@@ -273,6 +275,7 @@ fn common(example: &str) -> Vec<Key> {
         key("peers", names(), peers, "peers: [echo, calculate]"),
         key("grants", Kind::List(Box::new(Kind::Text)), grants, "grants: [emit:core]"),
         key("timeout", Kind::Time { min: MILLISECOND }, limit, "timeout: 30s"),
+        key("idempotent", Kind::Flag, idempotent, "idempotent: true"),
     ]
 }
 

@@ -332,6 +332,7 @@ impl Reader<'_> {
         (workflows, source): (&Workflows<'_>, &TriggerSource),
         tokens: Option<&Tokens>,
     ) -> Vec<Listener> {
+        self.prepare(items);
         let listed = items.iter().filter_map(|(path, item)| {
             Some((*item, path.clone(), self.listener(item, path, workflows)?))
         });
@@ -420,6 +421,21 @@ impl Reader<'_> {
         known
     }
 
+    /// Has each factory do its work beforehand, for all its listeners.
+    fn prepare(&self, items: &[(String, &Node)]) {
+        for (_, item) in items {
+            let kind = item.key("use").and_then(Node::text);
+            let mut factories = self.builder.factories().iter();
+            let factory = factories.find(|it| Some(it.name()) == kind);
+            let Some(factory) = factory.filter(|it| it.prepares()) else { continue };
+            let Some(node) = item.key("settings") else { continue };
+            // Mistakes are told when the listener is made.
+            let findings = Findings::of(self.file).with(&self.schemas);
+            let at = At { node, path: String::new(), findings: &findings };
+            factory.prepare(&mut <dyn erased_serde::Deserializer<'_>>::erase(at));
+        }
+    }
+
     /// The listener that keeps the contents of set feeds. None if no agent has such a feed.
     fn feed_values(&self) -> Option<Listener> {
         let settable = self.settable.take();
@@ -493,6 +509,9 @@ impl Reader<'_> {
         }
         if let Some(text) = item.key("describe").and_then(Node::text) {
             listener = listener.describe(text);
+        }
+        if item.key("idempotent").and_then(Node::text) == Some("true") {
+            listener = listener.idempotent();
         }
         if let Some(limit) = item.key("timeout").and_then(Node::text).and_then(amount::time) {
             listener = listener.timeout(limit);

@@ -11,7 +11,7 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-use crate::listener::{Beside, DeclaredPayload};
+use crate::listener::{Beside, CommandPart, DeclaredPayload};
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
@@ -303,6 +303,14 @@ impl<'de> Deserializer<'de> for At<'_> {
             Value::Scalar(it) if name == DeclaredPayload::MARK => {
                 let pair = self.declared(&it.text);
                 self.kept(pair.and_then(|it| visitor.visit_map(MapDeserializer::new(it))))
+            }
+            Value::Scalar(it) if name == CommandPart::MARK && it.kind != Plain::Null => {
+                let pair = self.beside(&it.text);
+                self.kept(pair.and_then(|it| visitor.visit_map(MapDeserializer::new(it))))
+            }
+            _ if name == CommandPart::MARK => {
+                let expected = "a program or an argument".to_owned();
+                self.kept(Err(Wrong::Other { expected }))
             }
             _ if name != Beside::MARK => self.kept(visitor.visit_newtype_struct(self.clone())),
             Value::Scalar(it) if it.kind == Plain::Text && !it.text.is_empty() => {

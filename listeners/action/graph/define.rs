@@ -256,6 +256,8 @@ impl Graph {
             answer: None,
             parts: Parts::default(),
             is_recorded: false,
+            // The log tells as soon as it has the call.
+            is_idempotent: true,
         };
         let has_source = definition.source.is_none() || node.needs.iter().any(|it| it.is_streamed);
         self.nodes.insert(id, node);

@@ -69,7 +69,15 @@ pub enum CallOutcome {
         again: bool,
     },
     /// It is unknown whether the call had its effect.
-    Unknown(ActionError),
+    Unknown {
+        /// The error.
+        error: ActionError,
+        /// The payload that reports the error.
+        answer: Option<Element>,
+    },
+    /// The handler of the call panicked or ran out of time. Unless the call is idempotent, it is
+    /// unknown whether it had its effect.
+    CutOff(ActionError),
     /// The call was cancelled.
     Cancelled {
         /// The reason.

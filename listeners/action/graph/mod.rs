@@ -104,6 +104,9 @@ struct Node {
     parts: Parts,
     /// Whether the log has the action's result.
     is_recorded: bool,
+    /// Whether the action's last call may be made twice with the effect of once. If so, it may be
+    /// tried again even if nobody knows what became of it.
+    is_idempotent: bool,
 }
 
 /// The meaning of a name that an action refers to.
@@ -257,7 +260,13 @@ impl Graph {
             CallOutcome::Failed { error, answer, again } => {
                 (again, done(Status::Failed, answer, Some(error)))
             }
-            CallOutcome::Unknown(error) => (false, done(Status::Unknown, None, Some(error))),
+            CallOutcome::Unknown { error, answer } => {
+                (node.is_idempotent, done(Status::Unknown, answer, Some(error)))
+            }
+            CallOutcome::CutOff(error) => {
+                let status = if node.is_idempotent { Status::Failed } else { Status::Unknown };
+                (node.is_idempotent, done(status, None, Some(error)))
+            }
             CallOutcome::Cancelled { error, answer } => {
                 (false, done(Status::Cancelled, answer, Some(error)))
             }
@@ -363,11 +372,15 @@ impl Graph {
                     message += &format!("; the rate limit of its model lasts until {until}");
                 }
                 message += &node.progress.take().map(|it| format!("; {it}")).unwrap_or_default();
+                let again = node.is_idempotent;
+                let status = if again { Status::TimedOut } else { Status::Unknown };
+                if !again {
+                    message += "; whether it had its effect is unknown";
+                }
                 let error = Some(ActionError { code: "timed-out".to_owned(), message });
-                let done =
-                    ActionOutcome { status: Status::TimedOut, answer: None, error, because: None };
+                let done = ActionOutcome { status, answer: None, error, because: None };
                 out.push(Output::Abandon { action: id, attempt: node.attempts });
-                self.attempted(now, id, done, true, out);
+                self.attempted(now, id, done, again, out);
             }
             NodeState::Pausing(until) if until <= now => node.state = NodeState::Queued,
             _ => return false,

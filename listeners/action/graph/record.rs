@@ -7,9 +7,12 @@ use std::sync::Arc;
 use super::{ActionOutcome, Graph, Id, NodeState, Status, Turn};
 
 impl Graph {
-    /// Records that the log has the call of an attempt, so the attempt runs. Returns whether an
-    /// answer to the call is still needed.
-    pub fn called(&mut self, id: Id, attempt: u32) -> bool {
+    /// Records that the log has the call of an attempt, so the attempt runs. `is_idempotent` says
+    /// whether the call may be made twice with the effect of once. Returns whether an answer to the
+    /// call is still needed.
+    pub fn called(&mut self, id: Id, attempt: u32, is_idempotent: bool) -> bool {
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        node.is_idempotent = is_idempotent;
         let Some(node) = self.nodes.get(&id) else { return false };
         if node.is_recorded || attempt <= node.attempts {
             return self.live.contains(&id);

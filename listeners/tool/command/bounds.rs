@@ -7,6 +7,7 @@ use std::path::Path;
 use pumphouse::listener::{Beside, Effects};
 use serde::Deserialize;
 
+use super::attempts::Attempts;
 use super::limits::CommandLimits;
 use super::programs::search_path;
 use super::supervisor_messages::{Confinement, Order};
@@ -49,6 +50,8 @@ pub(in super::super) struct Bounds {
     write: Vec<String>,
     network: Network,
     pub(in super::super) limits: CommandLimits,
+    /// The calls whose programs run.
+    pub(super) attempts: Attempts,
 }
 
 impl Bounds {
@@ -77,14 +80,16 @@ impl Bounds {
         environment.entry("PATH".to_owned()).or_insert(path);
         environment.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
         let (network, limits) = (given.network, given.limits);
-        Ok(Bounds { folder, environment, read, write, network, limits })
+        let attempts = Attempts::default();
+        Ok(Bounds { folder, environment, read, write, network, limits, attempts })
     }
 
     /// Makes bounds without network, and with only the files that every program may use.
     pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
         let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
         let (read, write, network) = (Vec::new(), Vec::new(), Network::None);
-        Bounds { folder: "/".to_owned(), environment, read, write, network, limits }
+        let (folder, attempts) = ("/".to_owned(), Attempts::default());
+        Bounds { folder, environment, read, write, network, limits, attempts }
     }
 
     /// Returns these bounds, extended so that the program at `path` may be read and executed.

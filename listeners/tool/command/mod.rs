@@ -24,6 +24,7 @@ pub(super) mod programs;
 mod supervisor_messages;
 pub(super) mod scratch;
 mod arguments;
+mod attempts;
 mod bounds;
 pub mod confine;
 pub mod supervise;
@@ -35,7 +36,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, DeclaredPayload};
+use pumphouse::listener::{Beside, CommandPart, DeclaredPayload};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
@@ -95,16 +96,10 @@ pub struct Failed {
 pub enum Reason {
     /// It ended with an exit code other than 0.
     ExitCode,
-    /// A signal ended it, for example because it crashed or reached a limit.
-    Signal,
-    /// It ran too long.
-    Timeout,
-    /// It wrote too much output.
-    TooMuchOutput,
+    /// It began, and was ended or answered what it may not: what it had done by then is unknown.
+    Unknown,
     /// Its input is too large.
     TooLarge,
-    /// Its output isn't a valid answer.
-    BadOutput,
     /// It could not be run.
     Failed,
 }
@@ -115,7 +110,7 @@ pub enum Reason {
 pub struct Settings {
     /// The program and its arguments. An argument such as `{text}` is replaced by the message's
     /// field of this name.
-    pub run: Vec<Beside>,
+    pub run: Vec<CommandPart>,
     /// The payload that the listener takes. If there is none, the listener takes a text.
     pub takes: Option<DeclaredPayload>,
     /// The payload that the listener answers. If there is none, the listener answers a text.
@@ -194,7 +189,9 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let Some((program, arguments)) = settings.run.split_first() else {
         return Err("`run` is empty: write a program, as in `run: [tr, a-z, A-Z]`".to_owned());
     };
-    let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
+    let program = program.beside();
+    let text = |it: &CommandPart| it.beside().text().to_owned();
+    let arguments: Vec<String> = arguments.iter().map(text).collect();
     let takes = settings.takes.as_ref().map(typed::takes).transpose()?;
     if settings.env.contains_key(CONTEXT) && settings.agent_context != ContextFields::default() {
         return Err(format!("`env` has {CONTEXT}, which `agent_context` sets"));
@@ -244,18 +241,30 @@ fn text_listener(program: Program) -> Listener {
 
 async fn run_it(
     State(it): State<Arc<Program>>,
+    message: Message,
     agent: CallingAgent,
     Run { text }: Run,
 ) -> Result<Result<Output, Failed>, Fault> {
     match it.bounds_for(&agent).await? {
-        Ok(bounds) => Ok(it.run(&bounds, text).await),
+        Ok(bounds) => Ok(it.run(&bounds, message.key().as_deref(), text).await),
         Err(failed) => Ok(Err(failed)),
     }
 }
 
+/// The failure of a program without an outcome.
+fn not_run(why: run::NotRun) -> Failed {
+    let reason = if why.has_begun { Reason::Unknown } else { Reason::Failed };
+    Failed { reason, text: why.text, err: None }
+}
+
 impl Program {
-    /// Runs the program on a text.
-    async fn run(&self, bounds: &Bounds, text: String) -> Result<Output, Failed> {
+    /// Runs the program on a text. `key` is that of the call.
+    async fn run(
+        &self,
+        bounds: &Bounds,
+        key: Option<&str>,
+        text: String,
+    ) -> Result<Output, Failed> {
         let limits = &bounds.limits;
         if text.len() > limits.input_bytes_max {
             let most = limits.input_bytes_max;
@@ -267,10 +276,9 @@ impl Program {
         let arguments = arguments::filled(&self.arguments, &json!({ FIELD: text }));
         let arguments = arguments.map_err(refused)?;
         let input = if self.gets_input { text.clone() } else { String::new() };
-        match run::run(bounds, &self.path, arguments, input, &|_, _| {}).await {
-            Ok(outcome) => Ok(Output { text: output(&self.name, limits, &outcome)? }),
-            Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),
-        }
+        let outcome = run::run(bounds, &self.path, arguments, input, key, &|_, _| {}).await;
+        let outcome = outcome.map_err(not_run)?;
+        Ok(Output { text: output(&self.name, limits, &outcome)? })
     }
 }
 
@@ -284,9 +292,7 @@ fn output(name: &str, limits: &CommandLimits, outcome: &Outcome) -> Result<Strin
             return Ok(text.strip_suffix('\r').unwrap_or(text).to_owned());
         }
         ExitCause::Code(_) => Reason::ExitCode,
-        ExitCause::Signal(_) => Reason::Signal,
-        ExitCause::OutOfTime => Reason::Timeout,
-        ExitCause::TooMuchOutput => Reason::TooMuchOutput,
+        _ => Reason::Unknown,
     };
     let err = Some(outcome.err.text(limits.error_bytes_max)).filter(|it| !it.is_empty());
     Err(Failed { reason, text: outcome.ended.sentence(name, limits), err })

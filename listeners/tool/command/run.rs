@@ -11,9 +11,11 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::runtime::Handle;
 
 use super::super::text::lossy;
+use super::attempts::Attempt;
 use super::bounds::Bounds;
 use super::limits::CommandLimits;
 use super::scratch::clear_once;
@@ -45,8 +47,8 @@ pub(in super::super) enum ExitCause {
 impl ExitCause {
     /// Says in a sentence how the program ended.
     pub(in super::super) fn sentence(self, name: &str, limits: &CommandLimits) -> String {
-        match self {
-            ExitCause::Code(code) => format!("{name} ended with the exit code {code}"),
+        let how = match self {
+            ExitCause::Code(code) => return format!("{name} ended with the exit code {code}"),
             ExitCause::Signal(signal) => format!("{name} was ended by the signal {signal}"),
             ExitCause::OutOfTime => {
                 let most = limits.seconds_max;
@@ -56,45 +58,100 @@ impl ExitCause {
                 let most = limits.written_bytes_max;
                 format!("{name} was ended; the limit written_bytes_max is {most}")
             }
-        }
+        };
+        format!("{how}; what it had done by then is unknown")
     }
+}
+
+/// Why a program has no outcome.
+#[derive(Debug)]
+pub(in super::super) struct NotRun {
+    /// Whether the program may have begun.
+    pub(in super::super) has_begun: bool,
+    /// The reason, in a sentence.
+    pub(in super::super) text: String,
 }
 
 /// A function that is called with each piece of output that a program writes.
 pub(in super::super) type OutputObserver<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
 
 /// Runs a program to its end. If the future is dropped earlier, the supervisor ends the program.
+/// `key` is that of the call: the program of an earlier attempt with the same key ends first.
 ///
 /// # Errors
-/// If the program can't be started, or if its supervisor ended before the program. The error is a
-/// sentence with the reason.
+/// If the program can't be started, or if its supervisor ended before the program.
 pub(in super::super) async fn run(
     bounds: &Bounds,
     program: &str,
     arguments: Vec<String>,
     input: String,
+    key: Option<&str>,
     observe: OutputObserver<'_>,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, NotRun> {
     let order = bounds.order(program, arguments, input);
     let limits = &bounds.limits;
-    let failed = |error: std::io::Error| format!("{program} can't be begun: {error}");
-    let (mut supervisor, ours) = supervised(Stdio::piped()).map_err(failed)?;
-    let (out, err) = (supervisor.stdout.take(), supervisor.stderr.take());
-    let heard = hear(ours, &order, (out, err), limits, observe).await.map_err(failed);
+    let not_begun = |error: String| {
+        let text = format!("{program} can't be begun: {error}");
+        NotRun { has_begun: false, text }
+    };
+    let lost = |why: String| {
+        let text = format!("{program}: {why}; what it had done by then is unknown");
+        NotRun { has_begun: true, text }
+    };
+    let attempt = bounds.attempts.begin(key).await;
+    let begun = supervised(Stdio::piped()).map_err(|it| not_begun(it.to_string()))?;
+    let (child, ours) = begun;
+    let mut supervisor = Supervisor { child: Some(child), attempt };
+    let (out, err) = supervisor.outputs();
+    let heard = hear(ours, &order, (out, err), limits, observe).await;
     // The supervisor has ended, or ends now that the pump has closed the socket.
-    supervisor.wait().await.map_err(failed)?;
-    let (report, out, err) = heard?;
+    supervisor.end().await.map_err(|it| lost(it.to_string()))?;
+    let (report, out, err) = heard.map_err(|it| lost(it.to_string()))?;
     let ended = match report {
         None => ExitCause::TooMuchOutput,
-        Some(Report { error: Some(error), .. }) => {
-            return Err(format!("{program} can't be begun: {error}"));
-        }
+        Some(Report { error: Some(error), .. }) => return Err(not_begun(error)),
         Some(Report { out_of_time: true, .. }) => ExitCause::OutOfTime,
         Some(Report { signal: Some(it), .. }) => ExitCause::Signal(it),
         Some(Report { code: Some(it), .. }) => ExitCause::Code(it),
-        Some(_) => return Err(format!("{program}: its supervisor ended before it")),
+        Some(_) => return Err(lost("its supervisor ended before it".to_owned())),
     };
     Ok(Outcome { ended, out, err })
+}
+
+/// The supervisor of a call's program. If this value is dropped before the supervisor has ended,
+/// the call's attempt counts as running until then.
+struct Supervisor {
+    child: Option<Child>,
+    attempt: Option<Attempt>,
+}
+
+impl Supervisor {
+    /// Takes the program's standard output and standard error.
+    fn outputs(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        let child = self.child.as_mut();
+        child.map(|it| (it.stdout.take(), it.stderr.take())).unwrap_or_default()
+    }
+
+    /// Waits for the supervisor's end.
+    async fn end(&mut self) -> std::io::Result<()> {
+        if let Some(child) = &mut self.child {
+            child.wait().await?;
+        }
+        self.child = None;
+        Ok(())
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let (Some(mut child), attempt) = (self.child.take(), self.attempt.take()) else { return };
+        if let (Some(attempt), Ok(runtime)) = (attempt, Handle::try_current()) {
+            runtime.spawn(async move {
+                let _ = child.wait().await;
+                drop(attempt);
+            });
+        }
+    }
 }
 
 /// Starts a supervisor. The returned socket carries the order to the supervisor, and then its

@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::super::super::agent_context::CallingAgent;
 use super::super::text::clean;
 use super::arguments::{Argument, filled};
-use super::{Bounds, Failed, Input, NAME, Outcome, Output, Program, Reason, Run, output, run};
+use super::{Bounds, Failed, Input, NAME, Outcome, Output, Program, Reason, Run};
+use super::{not_run, output, run};
 
 /// The default local name of the payload that the listener takes.
 const TAKES: &str = "run";
@@ -89,10 +90,11 @@ type Ran<T> = Result<Result<T, Failed>, Fault>;
 
 async fn run_plain(
     State(it): State<Arc<Typed>>,
+    message: Message,
     agent: CallingAgent,
     came: Element,
 ) -> Ran<Output> {
-    let outcome = it.run(&agent, &came).await?;
+    let outcome = it.run(&message, &agent, &came).await?;
     Ok(outcome.and_then(|outcome| {
         let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
         Ok(Output { text })
@@ -101,10 +103,11 @@ async fn run_plain(
 
 async fn run_typed(
     State(it): State<Arc<Typed>>,
+    message: Message,
     agent: CallingAgent,
     came: Element,
 ) -> Ran<Element> {
-    let outcome = it.run(&agent, &came).await?;
+    let outcome = it.run(&message, &agent, &came).await?;
     Ok(outcome.and_then(|outcome| answered(&it, &outcome)))
 }
 
@@ -114,7 +117,7 @@ fn answered(it: &Typed, outcome: &Outcome) -> Result<Element, Failed> {
     let text = output(&it.program.name, &it.program.bounds.limits, outcome)?;
     let bad = |why: String| {
         let text = format!("{} answered what it may not: {}", it.program.name, clean(&why));
-        Failed { reason: Reason::BadOutput, text, err: None }
+        Failed { reason: Reason::Unknown, text, err: None }
     };
     let Some(schema) = &it.answers else { return Err(bad("nothing is declared".to_owned())) };
     match is_whole {
@@ -124,14 +127,19 @@ fn answered(it: &Typed, outcome: &Outcome) -> Result<Element, Failed> {
 }
 
 impl Typed {
-    async fn run(&self, agent: &CallingAgent, came: &Element) -> Ran<Outcome> {
+    async fn run(&self, message: &Message, agent: &CallingAgent, came: &Element) -> Ran<Outcome> {
         Ok(match self.program.bounds_for(agent).await? {
-            Ok(bounds) => self.run_within(&bounds, came).await,
+            Ok(bounds) => self.run_within(&bounds, message, came).await,
             Err(failed) => Err(failed),
         })
     }
 
-    async fn run_within(&self, bounds: &Bounds, came: &Element) -> Result<Outcome, Failed> {
+    async fn run_within(
+        &self,
+        bounds: &Bounds,
+        message: &Message,
+        came: &Element,
+    ) -> Result<Outcome, Failed> {
         let Program { path, arguments, .. } = &self.program;
         let refused = |reason, text| Failed { reason, text, err: None };
         let value = schema::to_json(&self.takes, came.view())
@@ -149,8 +157,9 @@ impl Typed {
             let text = format!("it is given {bytes} bytes; the limit input_bytes_max is {most}");
             return Err(refused(Reason::TooLarge, text));
         }
-        let outcome = run::run(bounds, path, arguments, input, &|_, _| {}).await;
-        outcome.map_err(|text| refused(Reason::Failed, text))
+        let key = message.key();
+        let outcome = run::run(bounds, path, arguments, input, key.as_deref(), &|_, _| {}).await;
+        outcome.map_err(not_run)
     }
 }
 

@@ -364,7 +364,10 @@ pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
     };
     let listener = match settings.read_only {
         true => listener.idempotent().effects(Effects::Reads),
-        false => listener.on(write).on(edit).effects(Effects::Writes),
+        false => {
+            let listener = listener.on(write).on(edit).effects(Effects::Writes);
+            listener.idempotent_for(|it| it.local() != Edit::NAME.local())
+        }
     };
     Ok(listener.describe(text).stateless())
 }

@@ -117,6 +117,7 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         .timeout(timeout)
         .describe(text)
         .effects(Effects::Writes)
+        .idempotent_for(|it| it.local() != Commit::NAME.local())
         .stateless())
 }
 
@@ -222,7 +223,11 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
     if !path.is_empty() {
         words.push("--only");
     }
-    call.run(&words, &path, &asked.message).await?;
+    let done = call.run(&words, &path, &asked.message).await;
+    done.map_err(|it| match it.reason {
+        Reason::Timeout => Refused { reason: Reason::Unknown, ..it },
+        _ => it,
+    })?;
     let outcome = call.run(&["rev-parse", "--verify", "HEAD"], &[], "").await?;
     let commit = outcome.out.text(it.bounds.limits.output_bytes_max).trim().to_owned();
     Ok(Committed { commit, branch })
@@ -321,8 +326,12 @@ impl Call<'_> {
         }
         // A run gets at most the remaining time of the call, rounded up to whole seconds.
         bounds.limits.seconds_max = bounds.limits.seconds_max.min(left_us.div_ceil(SECOND_US));
-        let outcome = run::run(&bounds, git, all, input.to_owned(), &|_, _| {}).await;
-        outcome.map_err(|text| Refused { reason: Reason::Failed, text })
+        // Commits run one at a time, so no attempt runs beside an earlier one.
+        let outcome = run::run(&bounds, git, all, input.to_owned(), None, &|_, _| {}).await;
+        outcome.map_err(|run::NotRun { has_begun, text }| {
+            let reason = if has_begun { Reason::Unknown } else { Reason::Failed };
+            Refused { reason, text }
+        })
     }
 
     /// Runs Git. Any result other than the exit code 0 is a refusal.
@@ -366,7 +375,8 @@ impl Call<'_> {
         let said = said.replace(&bounds.folder, ".");
         let reason = match ended {
             ExitCause::OutOfTime => Reason::Timeout,
-            _ => Reason::Failed,
+            ExitCause::Code(_) => Reason::Failed,
+            _ => Reason::Unknown,
         };
         let text = match (ended, said.trim()) {
             (ExitCause::Code(_), it) if !it.is_empty() => it.to_owned(),

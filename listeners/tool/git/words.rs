@@ -218,6 +218,8 @@ pub enum Reason {
     BadRequest,
     /// It took too long.
     Timeout,
+    /// Git was ended while it committed: whether there is a commit is unknown.
+    Unknown,
     /// Git failed.
     Failed,
 }

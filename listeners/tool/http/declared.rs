@@ -49,10 +49,15 @@ pub(super) async fn send(
         Ok((request, context)) => it.client.answer(request, context).await,
         Err(refusal) => Err(refusal),
     };
-    Ok(answer.map_err(|refusal| it.client.refused(refusal)))
+    Ok(answer.map_err(|refusal| it.client.refused(refusal, it.is_safe())))
 }
 
 impl Declared {
+    /// Whether the requests only read.
+    pub(super) fn is_safe(&self) -> bool {
+        self.method.is_safe()
+    }
+
     fn request(&self, came: &Element) -> Result<Http, Refusal> {
         let value = schema::to_json(&self.takes, came.view()).map_err(|it| bad(&it.to_string()))?;
         let (url, json) = match self.method {

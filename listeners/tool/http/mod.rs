@@ -199,7 +199,8 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         (None, None) if settings.method.is_none() => {
             let text = format!("Sends requests to {}.", settings.hosts.join(", "));
             let listener = Listener::with_state(NAME, Arc::new(client)).own_namespace();
-            (listener.on(send).stateless(), text)
+            let is_safe = |it: &Element| Http::read(it.view()).is_ok_and(|it| it.is_safe());
+            (listener.on(send).idempotent_for(is_safe).stateless(), text)
         }
         _ => return Err("`url` and `takes` stand together, `method` only with them".to_owned()),
     };
@@ -222,8 +223,10 @@ fn service(
     let text = format!("Asks {}.", url.host_str().unwrap_or_default());
     let taken = takes.clone();
     let service = declared::Declared { client, url, method, takes };
+    let is_safe = service.is_safe();
     let listener = Listener::with_state(NAME, Arc::new(service)).own_namespace();
-    Ok((listener.on_named(taken, declared::send).stateless(), text))
+    let listener = listener.on_named(taken, declared::send).stateless();
+    Ok((if is_safe { listener.idempotent() } else { listener }, text))
 }
 
 async fn send(
@@ -231,16 +234,20 @@ async fn send(
     agent: CallingAgent,
     request: Http,
 ) -> Result<Result<Answered, Refused>, Fault> {
+    let is_safe = request.is_safe();
     let context = client.context(&agent).await?;
     let answer = match context {
         Ok(context) => client.answer(request, context).await,
         Err(refusal) => Err(refusal),
     };
-    Ok(answer.map_err(|it| client.refused(it)))
+    Ok(answer.map_err(|it| client.refused(it, is_safe)))
 }
 
 impl Client {
-    fn refused(&self, refusal: Refusal) -> Refused {
+    /// Makes the answer to a request that failed. A request that isn't safe may have changed
+    /// something.
+    fn refused(&self, refusal: Refusal, is_safe: bool) -> Refused {
+        let refusal = if is_safe { refusal } else { refusal.of_change() };
         let text = self.credentials.hide(refusal.text);
         Refused { reason: refusal.reason, limit: refusal.limit.map(str::to_owned), text }
     }
@@ -352,6 +359,13 @@ fn outcome(
     let told = GUIDES.iter().filter_map(|name| Some(format!("{name}: {}", headers.get(*name)?)));
     let all: Vec<String> = status.into_iter().chain(unread).chain(told).collect();
     Some(all.join("; ")).filter(|it| !it.is_empty())
+}
+
+impl Http {
+    /// Whether the request only reads.
+    fn is_safe(&self) -> bool {
+        method(self.method.as_deref().unwrap_or("GET")).is_ok_and(|it| it.is_safe())
+    }
 }
 
 fn method(text: &str) -> Result<Method, Refusal> {

@@ -312,7 +312,7 @@ impl Service {
     }
 
     fn refused(&self, refusal: Refusal) -> Refused {
-        let Refusal { reason, status, limit, text } = refusal;
+        let Refusal { reason, status, limit, text, .. } = refusal;
         let text = self.hidden_in(text);
         Refused { reason, status, limit: limit.map(str::to_owned), text }
     }

@@ -59,6 +59,8 @@ pub enum Reason {
     WrongKind,
     /// The answer broke off, or isn't HTTP.
     Broken,
+    /// The request was sent, and no whole answer came: whether anything was done is unknown.
+    Unknown,
 }
 
 /// An HTTP client that sends requests only to the hosts of its `reach`.
@@ -236,10 +238,10 @@ impl Web {
         let encoding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes().to_owned());
         if encoding.is_some_and(|it| !it.eq_ignore_ascii_case(b"identity") && !it.is_empty()) {
             let text = "the answer is compressed though nobody asked for that";
-            return Err(Refusal::new(Reason::WrongKind, text));
+            return Err(Refusal::new(Reason::WrongKind, text).sent());
         }
         let most = self.limits.body_bytes_max;
-        let too_large = || Refusal::too_large("the answer", "body_bytes_max", most);
+        let too_large = || Refusal::too_large("the answer", "body_bytes_max", most).sent();
         if from.content_length().is_some_and(|it| it > most as u64) {
             return Err(too_large());
         }
@@ -265,7 +267,8 @@ impl Web {
         tokio::time::timeout(Duration::from_secs(most), work).await.unwrap_or_else(|_| {
             let text =
                 format!("there was no whole answer in time; the limit seconds_max is {most}");
-            Err(Refusal { limit: Some("seconds_max"), ..Refusal::new(Reason::Timeout, text) })
+            let refusal = Refusal::new(Reason::Timeout, text).sent();
+            Err(Refusal { limit: Some("seconds_max"), ..refusal })
         })
     }
 }

@@ -17,11 +17,13 @@ pub(in super::super) struct Refusal {
     pub(in super::super) limit: Option<&'static str>,
     /// The reason in words and, where possible, how to correct the request.
     pub(in super::super) text: String,
+    /// Whether the server may have got the request.
+    pub(in super::super) is_sent: bool,
 }
 
 impl Refusal {
     pub(in super::super) fn new(reason: Reason, text: impl Into<String>) -> Refusal {
-        Refusal { reason, status: None, limit: None, text: text.into() }
+        Refusal { reason, status: None, limit: None, text: text.into(), is_sent: false }
     }
 
     pub(in super::super) fn too_large(what: &str, limit: &'static str, most: usize) -> Refusal {
@@ -42,6 +44,21 @@ impl Refusal {
         Refusal { text: format!("the server redirects: {}", self.text), ..self }
     }
 
+    /// Notes that the server may have got the request.
+    pub(super) fn sent(self) -> Refusal {
+        Refusal { is_sent: true, ..self }
+    }
+
+    /// Makes the refusal for a request that changes something at the server. If the server may have
+    /// got the request, nobody knows what it did.
+    pub(in super::super) fn of_change(self) -> Refusal {
+        if !self.is_sent {
+            return self;
+        }
+        let text = format!("{}; whether anything was done is unknown", self.text);
+        Refusal { reason: Reason::Unknown, text, ..self }
+    }
+
     /// Makes the refusal for a request that got no answer.
     pub(super) fn unsent(error: &reqwest::Error, url: &Url) -> Refusal {
         let host = host_of(url);
@@ -57,7 +74,7 @@ impl Refusal {
         }
         if !error.is_connect() {
             let text = format!("{host} hung up before it answered: {}", root(error));
-            return Refusal::new(Reason::Broken, text);
+            return Refusal::new(Reason::Broken, text).sent();
         }
         let tls = causes(error).find_map(tls);
         let why = tls.unwrap_or_else(|| root(error));
@@ -66,7 +83,7 @@ impl Refusal {
 
     /// Makes the refusal for an answer that breaks off.
     pub(super) fn cut(error: &reqwest::Error) -> Refusal {
-        Refusal::new(Reason::Broken, format!("the answer breaks off: {}", root(error)))
+        Refusal::new(Reason::Broken, format!("the answer breaks off: {}", root(error))).sent()
     }
 }
 

@@ -45,10 +45,13 @@ use crate::model::Models;
 pub struct Factory {
     name: String,
     make: Box<Make>,
+    beforehand: Option<Box<Beforehand>>,
 }
 
 type Make =
     dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Models) -> Result<Listener, Unmade> + Send;
+
+type Beforehand = dyn Fn(&mut dyn erased_serde::Deserializer<'_>) + Send;
 
 impl Factory {
     /// Creates a factory that makes listeners from settings of the type `T`.
@@ -85,7 +88,20 @@ impl Factory {
             let settings = T::deserialize(settings).map_err(Unmade::Settings)?;
             make(settings, models).made().map_err(Unmade::Refused)
         };
-        Factory { name: name.into(), make: Box::new(make) }
+        Factory { name: name.into(), make: Box::new(make), beforehand: None }
+    }
+
+    /// Has a function called with the settings of every listener that this factory is to make, in
+    /// order, before the first of them is made. So work that takes long can be done side by side.
+    /// Settings that can't be read are left out.
+    #[must_use]
+    pub fn beforehand<T: DeserializeOwned>(self, prepare: impl Fn(T) + Send + 'static) -> Factory {
+        let prepare = move |settings: &mut dyn erased_serde::Deserializer<'_>| {
+            if let Ok(settings) = T::deserialize(settings) {
+                prepare(settings);
+            }
+        };
+        Factory { beforehand: Some(Box::new(prepare)), ..self }
     }
 
     /// Creates a factory that makes listeners without settings.
@@ -100,6 +116,19 @@ impl Factory {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns whether the factory has something to do before its first listener is made.
+    #[must_use]
+    pub fn prepares(&self) -> bool {
+        self.beforehand.is_some()
+    }
+
+    /// Does what is to be done for these settings before the first listener is made.
+    pub fn prepare(&self, settings: &mut dyn erased_serde::Deserializer<'_>) {
+        if let Some(prepare) = &self.beforehand {
+            prepare(settings);
+        }
     }
 
     /// Makes a listener from settings. The settings may name one of these models.

@@ -63,15 +63,16 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
 /// Returns the entries that an unfinished message has caused so far, if a listener will handle the
 /// message again. Returns none otherwise.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
-    let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
-    let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
+    let find = |name: &str| Some(&shared.routes.listeners[shared.routes.find(name)?]);
+    let mut started = open.started.iter().filter_map(|(name, _)| find(name));
     // The log doesn't record the starts of pure handlers, so a pure handler may have started.
-    let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
-    let again = pure || started.any(|it| it.idempotent);
+    let pure = open.entry.to.as_deref().and_then(find).is_some_and(|it| it.traits.pure);
+    let entry = Entry::kept(&open.entry);
+    let again = pure || started.any(|it| it.is_idempotent(&entry));
     if !again {
         return Ok(Vec::new());
     }
-    sent_for(shared, &Entry::kept(&open.entry)).await
+    sent_for(shared, &entry).await
 }
 
 /// Returns the push that led to an entry, by following the entry's causes within its thread.

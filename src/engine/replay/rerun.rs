@@ -272,7 +272,7 @@ impl<P: Port> Replay<'_, P> {
             return Some(ENDED);
         }
         let mut now = self.run(handling, folds, &before, refusals).await;
-        now.retain(|it| !matches!(it.target, Target::Park(_)));
+        now.retain(|it| !matches!(it.target, Target::Park(_) | Target::Withdraw(_)));
         if now
             .iter()
             .any(|it| matches!(it.target, Target::Raise | Target::Retry | Target::Threads(..)))

@@ -340,7 +340,8 @@ impl Thread {
         let at = self.entry(self.next_seq);
         let Some(checked) = word(&spawned) else { return at.seq };
         let sending = self.sending(&opening.part, checked, Some(spawner.name.clone()), world);
-        let mut sending = Sending { from: world.core, flags: Flags::NONE, ..sending };
+        let flags = sending.flags.only(Flags::IDEMPOTENT);
+        let mut sending = Sending { from: world.core, flags, ..sending };
         match opening.purpose {
             ChildPurpose::ForSender => {
                 sending.reply_to = Some(opening.part.message.id().clone());

@@ -11,6 +11,7 @@ use crate::engine::tree::parked;
 use crate::engine::tree::route::{Receiver, Registered};
 use crate::engine::tree::sending::{Part, Sending};
 use crate::engine::tree::thread::{Deliveries, Delivery, Later, Origin, Running, Thread};
+use crate::engine::tree::withdraw;
 use crate::id::EntryId;
 use crate::listener::{ArrivalSignal, Entry, Park, StopCharge};
 use crate::log::{Flags, Mark, State};
@@ -166,6 +167,10 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) -> bool {
+        let (ready, withdrawn) = withdraw::split(ready);
+        if let Some(running) = self.running.get(&(key.seq, key.listener)) {
+            self.withdraw(&Part::of(running, key.listener), &withdrawn, world, out);
+        }
         let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
         running.emitted += ready.len();
         running.silent += ready.iter().filter(|it| it.is_silent()).count();
@@ -194,6 +199,8 @@ impl Thread {
         out: &mut Step,
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
+        let (ready, withdrawn) = withdraw::split(ready);
+        self.withdraw(&Part::of(&running, key.listener), &withdrawn, world, out);
         let (ready, park) = parked::split(ready);
         // If the handling failed without a `Park`, `park` stays None, and the parked messages stay
         // parked. Otherwise only the messages that `park` names are parked.

@@ -86,6 +86,8 @@ impl Thread {
             // A `Park` takes effect only among the emissions that a handler returns. `returned` has
             // removed it from those, so a `Park` here is ignored.
             Target::Park(_) => {}
+            // The `Withdraw`s of a handling were carried out before its other emissions.
+            Target::Withdraw(_) => {}
             Target::Opener => self.end_with(part, checked, world, out),
             Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
             Target::Along => {

@@ -58,6 +58,7 @@ mod undelivered_report;
 mod shared_answers;
 mod coalesce;
 mod parked;
+mod withdraw;
 mod delivery;
 mod emit;
 mod resume;

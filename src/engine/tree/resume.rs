@@ -81,7 +81,7 @@ impl Thread {
                         self.wait(receiver, Delivery::new(receiver, entry.clone(), root));
                     }
                     Some(receiver)
-                        if world.routes.listeners[receiver.listener].traits.idempotent =>
+                        if world.routes.listeners[receiver.listener].is_idempotent(&entry) =>
                     {
                         let sent = sent
                             .iter()

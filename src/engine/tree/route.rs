@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::limits::XmlLimits;
 use crate::listener::{
     Announcement, AtStop, BoundHandler, Capabilities, Charges, Entry, FoldId, FoldOf, Grant,
-    HandlerKey, Need, Spec, Threads, Traits, Wakes,
+    HandlerKey, IdempotentFor, Need, Spec, Threads, Traits, Wakes,
 };
 use crate::log::{Flags, LastStart};
 use crate::name::{ENVELOPE, Name};
@@ -21,6 +21,7 @@ use crate::xml::{Element, Writer};
 pub(crate) struct Registered {
     pub(crate) name: Arc<str>,
     pub(crate) traits: Traits,
+    idempotent_for: Option<IdempotentFor>,
     pub(crate) timeout_us: u64,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) relies_on: Arc<[String]>,
@@ -65,6 +66,7 @@ impl Registered {
         Registered {
             name: spec.name.into(),
             traits: spec.traits,
+            idempotent_for: IdempotentFor::of(&spec.extensions),
             timeout_us,
             peers: spec.peers,
             relies_on: spec.relies_on,
@@ -92,6 +94,11 @@ impl Registered {
         *self.name == *name
             || self.peers.as_ref().is_none_or(|it| is_there(it))
             || is_there(&self.relies_on)
+    }
+
+    /// Returns whether the listener may handle a message twice with the effect of once.
+    pub(crate) fn is_idempotent(&self, message: &Entry) -> bool {
+        self.traits.idempotent || self.idempotent_for.as_ref().is_some_and(|it| it.covers(message))
     }
 
     /// Returns the names of the payloads that the listener owns, in order.

@@ -146,7 +146,7 @@ fn what_a_program_wrote_comes_with_its_failure() {
         "<out>out\n</out>",
         "<err>err\n</err>",
     ]);
-    shell.sh("kill -SEGV $$").code(1).says(&["reason=\"signal\"", "by the signal 11"]);
+    shell.sh("kill -SEGV $$").code(1).says(&["reason=\"unknown\"", "by the signal 11"]);
     shell.sh("printf '\\033[1m\\001'").code(0).says(&["<out>\u{fffd}[1m\u{fffd}</out>"]);
 }
 
@@ -165,7 +165,7 @@ fn what_ignores_sigterm_is_killed() {
     let begun = Instant::now();
     let script = "trap '' TERM HUP INT; echo begun; sleep 41232; sleep 41232";
     let text = "sh was ended after 1 s; the limit seconds_max is 1";
-    shell.sh(script).code(1).says(&["reason=\"timeout\"", text, "<out>begun\n</out>"]);
+    shell.sh(script).code(1).says(&["reason=\"unknown\"", text, "<out>begun\n</out>"]);
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert!(!runs("sleep 41232"));
 }
@@ -175,7 +175,7 @@ fn what_writes_without_end_is_ended() {
     let shell = Shell::new(", limits: {written_bytes_max: 1000000, output_bytes_max: 100}");
     let ran = shell.sh("head -c 10G /dev/zero | tr '\\0' x").code(1);
     assert!(ran.out.len() < 10_000, "{}", ran.out.len());
-    ran.says(&["reason=\"too-much-output\"", "the limit written_bytes_max is 1000000", "left out"]);
+    ran.says(&["reason=\"unknown\"", "the limit written_bytes_max is 1000000", "left out"]);
     let ran = shell.sh("seq 1000").code(0);
     ran.says(&["1\n2\n3\n", "bytes left out; 100 are shown", "999\n1000\n"]);
 }
@@ -309,4 +309,89 @@ fn the_output_of_a_shell_is_shown_while_it_runs() {
         let log = scene.run(&["show", thread["thread"].as_str().unwrap(), "--json"]).code(0);
         assert!(!log.out.contains("program-output"), "{}", log.out);
     }
+}
+
+/// A program that says when it begins, and that it wasn't ended.
+const SLOW: &str = "use: command, settings: {run: [sh, -c, \"echo begin >> log; sleep 41240; echo \
+                    end >> log\"], takes: {type: object}}";
+
+#[test]
+fn a_program_ends_with_its_call_when_its_agent_is_interrupted() {
+    let replies = "%% reply\n<action id=\"a\">{\"name\": \"work\"}</action>\n\
+                   %% reply\n<response>Done.</response>\n";
+    let scene = organism(&[("work", SLOW)], replies);
+    let server = scene.serve(&[]);
+    std::thread::scope(|scope| {
+        let ask = "<coder xmlns=\"https://xml-pipeline.org/ns/coder/v1\">Go.</coder>\n";
+        scope.spawn(|| scene.pipe(&["send", "--connect", &server.address], ask));
+        until("it runs", || runs("sleep 41240"));
+        let threads = scene.run(&["threads", "--json"]).code(0).objects();
+        let mut ids = threads.iter().filter_map(|it| it["thread"].as_str());
+        let thread = ids.find(|it| it.starts_with("sess-")).unwrap();
+        let interrupt = format!(
+            "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta><thread>{thread}\
+             </thread></meta><interrupt xmlns=\"https://xml-pipeline.org/ns/agent/v1\" \
+             reason=\"enough\"/></message>\n"
+        );
+        scene.pipe(&["send", "--connect", &server.address], &interrupt);
+        until("it ends", || !runs("sleep 41240"));
+    });
+    assert_eq!(fs::read_to_string(scene.path("log")).unwrap(), "begin\n");
+}
+
+/// The first attempt ignores SIGTERM. It is dead before the second begins.
+#[test]
+fn a_retry_never_runs_beside_the_attempt_before() {
+    let replies = "%% reply\n<action id=\"a\" timeout=\"1\" retry=\"1\">\
+                   {\"name\": \"work\"}</action>\n%% reply\n<response>It is: ${a}</response>\n";
+    let script = "trap '' TERM; if [ -e first ]; then kill -0 $(cat first) && echo beside || echo \
+                  alone; else echo $$ > first; sleep 41241; fi";
+    let tool = format!(
+        "use: command, idempotent: true, settings: {{run: [sh, -c, \"{script}\"], takes: {{type: \
+         object}}}}"
+    );
+    let scene = organism(&[("work", &tool)], replies);
+    let log = asked(&scene, "Go.");
+    in_order(&log, &["attempts=\\\"2\\\"", "status=\\\"ok\\\"", "It is: alone"]);
+    assert!(!runs("sleep 41241"));
+}
+
+#[test]
+fn a_program_that_ran_out_of_time_is_unknown_and_not_run_again() {
+    let replies = "%% reply\n<action id=\"a\" timeout=\"1\" retry=\"2\">\
+                   {\"name\": \"work\"}</action>\n%% reply\n<response>It is: ${a}</response>\n";
+    let scene = organism(&[("work", SLOW)], replies);
+    let log = asked(&scene, "Go.");
+    let text = "no answer came in 1 s; whether it had its effect is unknown";
+    in_order(&log, &["attempts=\\\"1\\\"", "status=\\\"unknown\\\"", text]);
+    assert_eq!(fs::read_to_string(scene.path("log")).unwrap(), "begin\n");
+    let limited = SLOW.replace("takes:", "limits: {seconds_max: 1}, takes:");
+    let scene = organism(&[("work", &limited)], &replies.replace("timeout=\"1\" ", ""));
+    let log = asked(&scene, "Go.");
+    in_order(&log, &["reason=\\\"unknown\\\"", "attempts=\\\"1\\\"", "status=\\\"unknown\\\""]);
+    assert_eq!(fs::read_to_string(scene.path("log")).unwrap(), "begin\n");
+}
+
+#[test]
+fn an_argument_may_be_empty_a_number_or_a_flag() {
+    let scene = Scene::new();
+    let run = "[printf, \"[%s]\", \"\", true, 5, 1.50, no]";
+    scene.write(
+        "organism.yaml",
+        format!(
+            "listeners:\n  - {{use: command, name: show, settings: {{run: {run}, input: text}}}}\n"
+        ),
+    );
+    scene.run(&["check"]).code(0);
+    let server = scene.serve(&[]);
+    let payload = "<run xmlns=\"https://xml-pipeline.org/ns/show/v1\"><text>x</text></run>\n";
+    sent(&scene, &server, payload).says(&["<text>[][true][5][1.50][no]</text>"]);
+    let wrong = |run: &str, expected: &str| {
+        let manifest = format!("listeners: [{{use: command, settings: {{run: {run}}}}}]\n");
+        scene.write("wrong.yaml", manifest);
+        scene.run(&["check", "wrong.yaml"]).code(1).says(&[expected]);
+    };
+    wrong("[echo, ~]", "a program or an argument is expected");
+    wrong("[echo, [a]]", "a program or an argument is expected");
+    wrong("[\"\", a]", "there is no program");
 }

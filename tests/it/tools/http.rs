@@ -168,3 +168,41 @@ fn check_tells_what_is_wrong_with_credentials() {
     check("a.org s3cret\n", 0o600, 1, "a line is a host, a header and its value");
     check("a.org X-Key: s3\u{7}cret\n", 0o600, 1, "the value of x-key holds what no header may");
 }
+
+/// A request that may have changed something is `unknown` once it was sent; a read has failed.
+#[tokio::test]
+async fn a_request_that_was_sent_and_not_answered_is_unknown_if_it_may_change_something() {
+    let site = Site::start(|path| match path {
+        "/large" => Answer::Endless(head("201 Created", ""), b"x".repeat(65_536)),
+        "/slow" => Answer::Slow(head("200 OK", "content-type: text/plain\r\n")),
+        "/cut" => {
+            Answer::Whole(head("200 OK", "content-type: text/plain\r\ncontent-length: 9\r\n"))
+        }
+        _ => Answer::Whole(Vec::new()),
+    });
+    let site = site.await;
+    let limits = serde_json::json!({ "seconds_max": 1 });
+    let settings = serde_json::json!({ "hosts": [site.host(), "127.0.0.1:9"], "limits": limits });
+    let http = http(&serde_json::from_value(settings).unwrap()).unwrap();
+    let plan = pumphouse::builder().with(http).build().unwrap();
+    let described = plan.capabilities().listener("http").unwrap().clone();
+    let pump = plan.start();
+    for (method, is_read) in [("GET", true), ("head", true), ("POST", false), ("DELETE", false)] {
+        let request = |url: String| Http { method: Some(method.to_owned()), ..to(url) };
+        let is_idempotent = described.is_idempotent(&request(site.url("/")).encode().unwrap());
+        assert_eq!(is_idempotent, is_read, "{method}");
+        for path in ["/hangs-up", "/cut", "/large", "/slow"] {
+            // An answer to HEAD has no body.
+            if method == "head" && path != "/hangs-up" {
+                continue;
+            }
+            let refused = ask(&pump, request(site.url(path))).await.unwrap_err();
+            assert_eq!(refused.reason == Reason::Unknown, !is_read, "{method} {path} {refused:?}");
+            let says = refused.text.contains("whether anything was done is unknown");
+            assert_eq!(says, !is_read, "{refused:?}");
+        }
+        let unsent = ask(&pump, request("http://127.0.0.1:9/".to_owned())).await.unwrap_err();
+        assert_eq!(unsent.reason, Reason::Unreachable);
+    }
+    pump.shutdown().await.unwrap();
+}

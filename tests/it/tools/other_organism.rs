@@ -170,3 +170,35 @@ fn an_error_of_another_organism_is_cut_at_a_limit() {
     let largest = sizes.filter_map(|it| Some(it["payload"].as_str()?.len())).max().unwrap();
     assert!((200_000..300_000).contains(&largest), "{largest}");
 }
+
+/// What becomes of a question over a door: what was never sent, and what may have happened.
+#[test]
+fn a_question_that_may_have_been_answered_is_unknown() {
+    let ask = |scene: &Scene, server: &Server, payload: &str| {
+        let payload = payload.replace('<', "&lt;");
+        let ns = "https://xml-pipeline.org/ns/fleet/v1";
+        let asked =
+            format!("<ask-organism xmlns=\"{ns}\"><payload>{payload}</payload></ask-organism>\n");
+        scene.pipe(&["send", "--connect", &server.address], &asked)
+    };
+    let gone = desk("127.0.0.1:9", ECHO);
+    let server = gone.serve(&[]);
+    ask(&gone, &server, ECHO).says(&["<not-told", "reason=\"unreachable\""]);
+    let other = Scene::new();
+    let tokens = other.write("tokens", "octopus:fleet-token\n");
+    set_permissions(&tokens, Permissions::from_mode(0o600)).unwrap();
+    other.write(
+        "organism.yaml",
+        "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  - use: command\n    \
+         name: loud\n    settings: {run: [sleep, \"41250\"], input: text, limits: {seconds_max: \
+         1}}\n  - use: command\n    name: slow\n    settings: {run: [sleep, \"41251\"], input: text}\n",
+    );
+    let fleet = other.serve(&[]);
+    let scene = desk(&fleet.address, ECHO);
+    let server = scene.serve(&[]);
+    ask(&scene, &server, "<nothing xmlns=\"urn:none\"/>").says(&["reason=\"refused\"", "P0011"]);
+    ask(&scene, &server, LOUD).says(&["reason=\"unknown\"", "sleep was ended after 1 s"]);
+    let slow = LOUD.replace("loud", "slow");
+    let text = "no answer in 5 s, the limit seconds_max; whether anything was done is unknown";
+    ask(&scene, &server, &slow).says(&["reason=\"unknown\"", text]);
+}

@@ -5,6 +5,7 @@ mod names;
 mod random;
 mod record;
 mod stream;
+mod unknown;
 
 use std::collections::BTreeMap;
 
@@ -192,7 +193,18 @@ impl Play {
                 let error = ActionError { code: NOT_TAKEN.to_owned(), message: String::new() };
                 self.decide(id, Decision { error: Some(error), items: None })
             }
-            "unknown" => self.reply(id, attempt, CallOutcome::Unknown(error())),
+            "unknown" => {
+                self.line(&format!("once {id}"));
+                self.reply(id, attempt, CallOutcome::Unknown { error: error(), answer: None })
+            }
+            "cut" => self.reply(id, attempt, CallOutcome::CutOff(error())),
+            // The log has the newest call, which isn't idempotent.
+            "once" => {
+                let id = *self.names.keys().rev().find(|it| self.names[it] == id).unwrap();
+                let attempt = self.graph.nodes.get(&id).map_or(1, |it| it.attempts);
+                self.graph.called(id, attempt, false);
+                Vec::new()
+            }
             "shows" => {
                 let words = rest.split(' ').filter_map(|it| it.split_once('='));
                 let (mut feeds, mut turn) = (FeedContents::new(), 1);

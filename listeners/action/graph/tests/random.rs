@@ -46,7 +46,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     );
     prop_oneof![
         6 => define,
-        8 => (any::<u8>(), 0..5_u8).prop_map(|(which, kind)| Happens::CallOutcome { which, kind }),
+        8 => (any::<u8>(), 0..6_u8).prop_map(|(which, kind)| Happens::CallOutcome { which, kind }),
         4 => (any::<u8>(), 1..5_u8).prop_map(|(which, number)| Happens::Part { which, number }),
         3 => any::<u8>().prop_map(Happens::Time),
         1 => Just(Happens::Over),
@@ -120,7 +120,8 @@ impl Story {
                     0 | 1 => CallOutcome::Ok(None),
                     2 => CallOutcome::Failed { error, answer: None, again: true },
                     3 => CallOutcome::Failed { error, answer: None, again: false },
-                    _ => CallOutcome::Unknown(error),
+                    4 => CallOutcome::CutOff(error),
+                    _ => CallOutcome::Unknown { error, answer: None },
                 };
                 self.happen(Input::Replied(id, attempt, reply));
             }

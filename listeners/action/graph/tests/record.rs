@@ -38,7 +38,11 @@ fn a_result_that_the_graph_made_itself_changes_nothing() {
     let before = format!("{:?}", play.graph);
     play.recorded(1, Status::Failed);
     play.recorded(2, Status::Skipped);
-    assert!(play.graph.called(3, 1) && !play.graph.called(1, 1) && !play.graph.called(9, 1));
+    assert!(
+        play.graph.called(3, 1, true)
+            && !play.graph.called(1, 1, true)
+            && !play.graph.called(9, 1, true)
+    );
     let after = format!("{:?}", play.graph).replace("is_recorded: true", "is_recorded: false");
     assert_eq!(after, before);
 }
@@ -56,7 +60,7 @@ fn a_recorded_result_settles_its_action_and_those_that_depend_on_it() {
     assert!(
         matches!(tried.graph.resolved(1), Some(Value::Result(Some(it))) if it.local() == "stopped")
     );
-    assert!(tried.graph.called(2, 1), "it runs");
+    assert!(tried.graph.called(2, 1, true), "it runs");
     assert_eq!(tried.line("ok b"), ["b ok", "call c $a"]);
     // The pause before a retry of `a` is dropped, but the timeout of `c` still holds.
     assert_eq!(tried.wait(1.0), Vec::<String>::new());
@@ -81,7 +85,7 @@ fn what_was_skipped_for_a_recorded_success_runs() {
     play.recorded(2, Status::Failed);
     play.recorded(1, Status::Ok);
     // The log may already have the call of `b`, or not yet.
-    assert!(play.graph.called(3, 1) && play.graph.is_live(4));
+    assert!(play.graph.called(3, 1, true) && play.graph.is_live(4));
     assert_eq!(play.graph.outcome(5).unwrap().status, Status::Skipped);
     assert_eq!(play.line("ok b"), ["b ok", "call c"]);
 }
@@ -95,13 +99,13 @@ fn what_the_log_has_of_results_before_is_not_undone() {
     play.failed(1, "stopped");
     play.recorded(2, Status::Skipped);
     play.recorded(1, Status::Ok);
-    assert!(!play.graph.is_live(2) && !play.graph.called(2, 1));
+    assert!(!play.graph.is_live(2) && !play.graph.called(2, 1, true));
 }
 
 #[test]
 fn a_recorded_call_runs_though_today_it_would_wait() {
     let mut play = play("a async with=$HOME");
-    assert!(play.graph.called(1, 1));
+    assert!(play.graph.called(1, 1, true));
     assert_eq!(play.line("over"), Vec::<String>::new());
     assert_eq!(play.line("ok a"), ["a ok"]);
 }
