@@ -51,7 +51,9 @@ async fn calls(folder: &Path) {
     let cat = serde_json::json!({ "run": ["cat"], "input": "text", "root": root });
     let cat = command(settings(&cat)).expect("command").named("cat");
     let words = serde_json::json!({ "command": ["python3", server], "trust": "all" });
-    let words = mcp::asked(settings(&words)).expect("mcp").named("words");
+    let words = &mut <dyn erased_serde::Deserializer<'_>>::erase(words);
+    let asked = mcp::asking(None).make(words, &pumphouse::model::Models::default());
+    let words = asked.expect("mcp").named("words");
     let pump = pumphouse::builder().with((echo(), files, cat, words));
     let pump = pump.build().expect("it is sound").start();
     let ns = |name: &str| format!("https://xml-pipeline.org/ns/{name}/v1");

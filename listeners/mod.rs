@@ -25,6 +25,8 @@ pub mod describe;
 pub mod tool;
 pub mod demo;
 
+use std::time::Duration;
+
 use pumphouse::model::Models;
 use pumphouse::prelude::{Builder, Factory, Listener};
 
@@ -63,10 +65,19 @@ pub fn usual() -> Vec<Listener> {
     vec![echo::echo(), tool::calculate::calculate(), describe]
 }
 
+/// How long the recorded MCP servers of a pump that begins are waited for.
+const MCP_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Replaces the factory of `mcp` for a pump that is to run. The new factory starts the MCP servers
-/// and asks them for their tools.
+/// side by side, and asks them for their tools. A server that takes long isn't waited for if its
+/// tools are recorded.
 pub fn live_factories(builder: &mut Builder) {
-    builder.factory(Factory::new("mcp", tool::mcp::asked));
+    builder.factory(tool::mcp::asking(Some(MCP_PATIENCE)));
+}
+
+/// As [`live_factories`], but each MCP server's answer is waited for.
+pub fn asking_factories(builder: &mut Builder) {
+    builder.factory(tool::mcp::asking(None));
 }
 
 /// As [`live_factories`], but accepts an MCP server's tools even if the server describes them

@@ -42,7 +42,7 @@ impl Check {
         data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let read = if self.live { Organism::read_live } else { Organism::read };
+        let read = if self.live { Organism::read_asking } else { Organism::read };
         let organism = match read(self.file.as_deref(), builder, data) {
             Ok(it) => it,
             Err(unread) => return told_of(unread, to),

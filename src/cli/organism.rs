@@ -117,6 +117,16 @@ impl Organism {
         Organism::read_with(file, builder, listeners::live_factories, overrides)
     }
 
+    /// Reads as [`Organism::read_live`] does, and waits for the answer of each MCP server.
+    pub(crate) fn read_asking(
+        file: Option<&Path>,
+        builder: Builder,
+        data: Option<&Path>,
+    ) -> Result<Organism, Unread> {
+        let overrides = Overrides { data, ..Overrides::default() };
+        Organism::read_with(file, builder, listeners::asking_factories, overrides)
+    }
+
     /// Reads as [`Organism::read_live`] does. `model` holds the name of an agent, and the name of
     /// the model that replaces the agent's own.
     pub(crate) fn read_live_with_model(

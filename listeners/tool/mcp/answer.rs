@@ -3,7 +3,7 @@
 use pumphouse::schema;
 use pumphouse::wire::Json;
 use pumphouse::wire::core::Attachment;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::text::{known, shown};
 use super::exchange::Failure;
@@ -12,6 +12,9 @@ use super::{Reason, ToolFailed, ToolResult};
 
 /// The maximum number of characters of a media type. A longer media type is cut.
 const MEDIA_TYPE_MAX: usize = 100;
+
+/// What is said of a call that was sent and has no answer.
+pub(super) const UNKNOWN: &str = "whether anything was done is unknown";
 
 /// Converts an answer into the result of the call and the attachments: images, sounds and files.
 pub(super) fn answer(
@@ -24,17 +27,34 @@ pub(super) fn answer(
     };
     let answer = match answer {
         Ok(it) => it,
-        Err(Failure::Gone(text)) => return failed(Reason::Gone, &text),
-        Err(Failure::Error(text)) => return failed(Reason::Refused, &text),
-        Err(Failure::Nonsense(text)) => return failed(Reason::Nonsense, &text),
+        Err(Failure::Unreachable(text)) => return failed(Reason::Unreachable, &text),
+        Err(Failure::Error(text) | Failure::Forgotten(text)) => {
+            return failed(Reason::Refused, &text);
+        }
+        Err(Failure::Lost(text) | Failure::Nonsense(text)) => {
+            return failed(Reason::Unknown, &format!("{text}; {UNKNOWN}"));
+        }
+    };
+    let answer = match answer.get("toolResult") {
+        Some(old) if answer.get("content").is_none() => in_new_form(old),
+        _ => answer,
     };
     let is_error = answer.get("isError").is_some_and(|it| *it == true);
-    let content = answer.get("content").and_then(Value::as_array);
+    let content = match answer.get("content") {
+        Some(Value::Array(all)) => &all[..],
+        Some(Value::Null) => &[],
+        Some(one) => std::slice::from_ref(one),
+        None if is_error || answer.get("structuredContent").is_some() => &[],
+        None => {
+            let text = format!("the server answers no result of a tool: {answer}; {UNKNOWN}");
+            return failed(Reason::Unknown, &text);
+        }
+    };
     // A failed tool says in a text why it failed. Attachments of such an answer aren't kept.
     let room = if is_error { 0 } else { ATTACHMENTS_MAX };
     let bytes_max = limits.attachment_bytes_max;
     let mut contents = Contents { all: Vec::new(), room, bytes_max };
-    let texts: Vec<String> = content.into_iter().flatten().map(|it| contents.part(it)).collect();
+    let texts: Vec<String> = content.iter().map(|it| contents.part(it)).collect();
     let text = texts.join("\n");
     if is_error {
         return failed(Reason::Tool, &text);
@@ -61,6 +81,15 @@ pub(super) fn answer(
     Ok((ToolResult { tool, text, data: kept, attachment }, contents.all))
 }
 
+/// Converts a result in the form of the protocol's first revision.
+fn in_new_form(old: &Value) -> Value {
+    match old {
+        Value::Object(it) if it.contains_key("content") => old.clone(),
+        Value::String(text) => json!({ "content": [{ "type": "text", "text": text }] }),
+        old => json!({ "content": [{ "type": "text", "text": old.to_string() }] }),
+    }
+}
+
 /// Collects the attachments of an answer: at most `room` of them, each of at most `bytes_max`
 /// bytes.
 struct Contents {
@@ -74,7 +103,10 @@ impl Contents {
     /// collected, and the text names it.
     fn part(&mut self, part: &Value) -> String {
         let said = |key: &str| part.get(key).and_then(Value::as_str);
-        match said("type").unwrap_or_default() {
+        if let Some(text) = part.as_str() {
+            return text.to_owned();
+        }
+        match said("type").unwrap_or(if part.get("text").is_some() { "text" } else { "" }) {
             "text" => said("text").unwrap_or_default().to_owned(),
             "resource_link" => format!("[resource {}]", said("uri").unwrap_or_default()),
             "resource" => {

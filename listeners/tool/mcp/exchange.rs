@@ -17,17 +17,32 @@ const NO_METHOD: i64 = -32601;
 /// The reason why a request to a server failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The connection has ended.
-    Gone(String),
+    /// The request wasn't sent, because the server isn't there.
+    Unreachable(String),
+    /// The server doesn't know the session any more, so it did nothing.
+    Forgotten(String),
+    /// The request was sent, and no answer came.
+    Lost(String),
     /// The server answered with an error.
     Error(String),
     /// The server's answer is invalid or too large.
     Nonsense(String),
 }
 
+impl Failure {
+    /// Whether the server did nothing, so that the request may be sent again.
+    pub(super) fn is_unsent(&self) -> bool {
+        matches!(self, Failure::Unreachable(_) | Failure::Forgotten(_))
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Gone(text) | Failure::Error(text) | Failure::Nonsense(text)) = self;
+        let (Failure::Unreachable(text)
+        | Failure::Forgotten(text)
+        | Failure::Lost(text)
+        | Failure::Error(text)
+        | Failure::Nonsense(text)) = self;
         f.write_str(text)
     }
 }
@@ -44,8 +59,8 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) answers: BTreeMap<u64, Waiter>,
-    /// The reason why the connection has ended. `None` while the connection is open.
-    pub(super) over: Option<Failure>,
+    /// The reason why the connection takes no more requests. `None` while it takes some.
+    pub(super) over: Option<String>,
 }
 
 /// The channels for the answer to a request, and for the messages about its progress.
@@ -59,9 +74,21 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the reason why the connection has ended. `None` while the connection is open.
-    pub(super) fn over(&self) -> Option<Failure> {
+    /// Returns the reason why the connection takes no more requests. `None` while it takes some.
+    pub(super) fn over(&self) -> Option<String> {
         self.waiting().over.clone()
+    }
+
+    /// Lets the connection take no more requests. Those in flight may still be answered.
+    pub(super) fn leave(&self, why: &str) {
+        self.waiting().over.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Returns the only request that waits for its answer. `None` if there are none or several.
+    fn only(&self) -> Option<u64> {
+        let waiting = self.waiting();
+        let mut all = waiting.answers.keys();
+        all.next().copied().filter(|_| all.next().is_none())
     }
 
     /// Returns whether the request with this id still waits for its answer.
@@ -79,13 +106,7 @@ impl Shared {
     /// Makes the request fail that an unreadable message answers: `of`, or else the request whose id
     /// the message shows, or else the only waiting request. If there are several, they go on.
     pub(super) fn fail_answer(&self, text: &str, why: &str, of: Option<u64>) {
-        let shown = of.or_else(|| own_id(text)).filter(|it| self.waits(*it));
-        let only = || {
-            let waiting = self.waiting();
-            let mut all = waiting.answers.keys().copied();
-            all.next().filter(|_| all.next().is_none())
-        };
-        match shown.or_else(only) {
+        match of.or_else(|| own_id(text)).or_else(|| self.only()) {
             Some(id) => self.fail(id, Failure::Nonsense(why.to_owned())),
             None => tracing::warn!(why, "a server's message answers no request that is known"),
         }
@@ -97,11 +118,11 @@ impl Shared {
     }
 
     /// Ends the connection. All waiting requests fail.
-    pub(super) fn end(&self, why: &Failure) {
+    pub(super) fn end(&self, why: &str) {
         let mut waiting = self.waiting();
-        waiting.over.get_or_insert_with(|| why.clone());
+        waiting.over.get_or_insert_with(|| why.to_owned());
         for (_, waiter) in std::mem::take(&mut waiting.answers) {
-            let _ = waiter.to.send(Err(why.clone()));
+            let _ = waiter.to.send(Err(Failure::Lost(why.to_owned())));
         }
     }
 }
@@ -117,7 +138,7 @@ pub(super) fn message(text: &str, shared: &Shared, of: Option<u64>) -> Option<Va
     let why = format!("the server's JSON can't be read: {error}");
     let lenient = serde_json::from_str::<Value>(&json::mended(text)).ok();
     let id = lenient.as_ref().filter(|it| it.get("method").is_none());
-    let id = id.and_then(|it| it.get("id")?.as_u64());
+    let id = id.and_then(|it| request_id(it.get("id")?));
     match (lenient, id.filter(|it| shared.is_call(*it))) {
         (Some(_), Some(id)) => {
             shared.fail(id, Failure::Nonsense(why));
@@ -175,7 +196,7 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
         }
         (Some("notifications/progress"), None) => {
             let params = message.get_mut("params").map(Value::take).unwrap_or_default();
-            let of = params.get("progressToken").and_then(Value::as_u64);
+            let of = params.get("progressToken").and_then(request_id);
             let waiting = shared.waiting();
             let waiter = of.and_then(|it| waiting.answers.get(&it));
             // If a server reports progress faster than it is shown, some messages are left out.
@@ -185,10 +206,14 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
         }
         (Some(_), None) => {}
         (None, id) => {
-            let to = id.as_ref().and_then(Value::as_u64);
+            let error = message.get("error").filter(|it| !it.is_null());
+            let to = match &id {
+                Some(id) => request_id(id),
+                // A server that can't read a request answers an error without an id.
+                None => error.and_then(|_| shared.only()),
+            };
             // An answer is ignored if no request waits for it.
             let Some(to) = to.and_then(|it| shared.waiting().answers.remove(&it)) else { return };
-            let error = message.get("error").filter(|it| !it.is_null());
             let answer = match error {
                 Some(error) => {
                     let text = error.get("message").and_then(Value::as_str);
@@ -198,6 +223,18 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
             };
             let _ = to.to.send(answer);
         }
+    }
+}
+
+/// Returns the number of a request, as an answer has it. Some servers send it back as a text, or as
+/// a number with a fraction of zero.
+fn request_id(id: &Value) -> Option<u64> {
+    match id {
+        Value::String(text) => text.parse().ok(),
+        id => id.as_u64().or_else(|| {
+            let text = id.as_f64()?.to_string();
+            text.parse().ok()
+        }),
     }
 }
 
@@ -217,6 +254,6 @@ pub(super) async fn within<T>(
     future: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let seconds = time.as_secs();
-    let late = |_| Failure::Gone(format!("it didn't answer within {seconds} s"));
+    let late = |_| Failure::Lost(format!("it didn't answer within {seconds} s"));
     tokio::time::timeout(time, future).await.map_err(late)?
 }

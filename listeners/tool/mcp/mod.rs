@@ -23,14 +23,15 @@ mod tools;
 pub mod record;
 mod answer;
 mod attach;
+mod asking;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Beside, CommandPart, Effects};
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
 use pumphouse::wire::Json;
@@ -39,8 +40,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use self::asking::Compared;
+pub use self::asking::asking;
 use self::attach::{Attached, Attachments, Outlets};
-use self::exchange::within;
+use self::exchange::{Failure, within};
 use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::{Record, ToolsAccepted};
 use self::remote::Remote;
@@ -56,7 +59,7 @@ const NAME: &str = "mcp";
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
-/// The margin of the handler's timeout over the sum of `start_seconds_max` and `seconds_max`.
+/// The margin of the handler's timeout over twice the sum of `start_seconds_max` and `seconds_max`.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool of the server answered.
@@ -99,11 +102,11 @@ pub enum Reason {
     Tool,
     /// The server refuses the call.
     Refused,
-    /// The server isn't there, or ended meanwhile: whether anything was done is unknown.
-    Gone,
-    /// The call took too long.
-    Timeout,
-    /// The call or the server's answer is invalid, or the answer can't be kept.
+    /// The server isn't there: nothing was called.
+    Unreachable,
+    /// The call was sent, and no answer came that can be read: whether anything was done is unknown.
+    Unknown,
+    /// The call is invalid: nothing was called.
     Nonsense,
     /// The tool's description isn't the accepted one: nothing was called.
     Changed,
@@ -126,7 +129,7 @@ pub enum Trust {
 pub struct Settings {
     /// The server's program and its arguments. Empty if the settings have a `url`.
     #[serde(default)]
-    pub command: Vec<Beside>,
+    pub command: Vec<CommandPart>,
     /// The server's URL. `None` if the pump starts the server.
     pub url: Option<Beside>,
     /// The bearer token that is sent to a server at a URL. The default is to send none.
@@ -141,6 +144,10 @@ pub struct Settings {
     pub root: Option<Beside>,
     /// The rule by which descriptions of tools are accepted. The default is [`Trust::Recorded`].
     pub trust: Option<Trust>,
+    /// Whether the server is believed which of its tools may be called twice with the effect of
+    /// once. Such calls may be tried again even if nobody knows what the last one did.
+    #[serde(default)]
+    pub trust_hints: bool,
     /// The limits of a call, and of the server's start and memory.
     #[serde(default)]
     pub limits: McpLimits,
@@ -155,55 +162,21 @@ pub struct Settings {
 pub fn recorded(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     match record.read()? {
-        Some(tools) => listener(launch, &tools, &Map::new(), &settings),
+        Some(tools) => listener(launch, &tools, &Map::new(), None, &settings),
         None => Ok(unknown(&launch.name)),
     }
 }
 
-/// Makes the listener `mcp` after asking the server for its tools. A server that is a program is
-/// started for this purpose and ended again.
-///
-/// - If the server can't be asked, the listener offers the recorded tools.
-/// - If the server answers and nothing is recorded yet, the answer is recorded, and the listener
-///   offers the tools of the answer. With [`Trust::All`], this holds for every answer.
-/// - In all other cases, the listener offers the recorded tools. A tool that the server now
-///   describes in another way is refused, and a new tool isn't offered.
+/// Makes the listener after asking the server for its tools. The tools that the server has now
+/// replace the record.
 ///
 /// # Errors
-/// If the program isn't found, if the settings don't fit together, if the record can't be read, if
-/// no tool can be offered, or if the server can't be asked and nothing is recorded.
-pub fn asked(settings: Settings) -> Result<Listener, String> {
-    let (launch, record, settings) = prepared(settings)?;
-    let (recorded, there) = (record.read()?, launch.tools());
-    match (recorded, there) {
-        (Some(tools), Ok(there)) if settings.trust != Some(Trust::All) => {
-            listener(launch, &tools, &changes(&tools, &pinned(&there)), &settings)
-        }
-        (_, Ok(there)) => {
-            let tools = pinned(&there);
-            if let Err(why) = record.write(&tools) {
-                tracing::warn!(server = launch.name, why, "the tools can't be recorded");
-            }
-            listener(launch, &tools, &Map::new(), &settings)
-        }
-        (Some(tools), Err(why)) => {
-            let why = shown(&why);
-            tracing::warn!(server = launch.name, why, "a server can't be asked for its tools");
-            listener(launch, &tools, &Map::new(), &settings)
-        }
-        (None, Err(why)) => Err(unanswered(&launch, &why)),
-    }
-}
-
-/// Makes the listener like [`asked`], but the tools that the server has now replace the record.
-///
-/// # Errors
-/// If [`asked`] fails, if the server can't be asked, or if the record can't be written.
+/// If [`recorded`] fails, if the server can't be asked, or if the record can't be written.
 pub fn accepted(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     let tools = pinned(&launch.tools().map_err(|why| unanswered(&launch, &why))?);
     record.write(&tools)?;
-    listener(launch, &tools, &Map::new(), &settings)
+    listener(launch, &tools, &Map::new(), None, &settings)
 }
 
 fn unanswered(launch: &Launch, why: &str) -> String {
@@ -238,10 +211,12 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
 
 fn program_of(
     settings: &Settings,
-    program: &Beside,
-    arguments: &[Beside],
+    program: &CommandPart,
+    arguments: &[CommandPart],
 ) -> Result<(String, Transport, Record), String> {
-    let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
+    let program = program.beside();
+    let text = |it: &CommandPart| it.beside().text().to_owned();
+    let arguments: Vec<String> = arguments.iter().map(text).collect();
     let path = programs::find(program, &programs::search_path(&settings.env))?;
     let bounds = Box::new(Bounds::new(Given {
         home: program,
@@ -276,7 +251,7 @@ fn unknown(server: &str) -> Listener {
     let text = "A tool of the server; which there are is known once the pump has run.";
     let refuse = |_: Element| async move {
         let text = "the tools of this server aren't known yet".to_owned();
-        Err::<ToolResult, _>(ToolFailed { tool: String::new(), reason: Reason::Gone, text })
+        Err::<ToolResult, _>(ToolFailed { tool: String::new(), reason: Reason::Unreachable, text })
     };
     Listener::new(NAME)
         .own_namespace_in(GROUP)
@@ -288,6 +263,7 @@ fn listener(
     launch: Launch,
     definitions: &Map<String, Value>,
     changed: &Map<String, Value>,
+    compared: Option<Compared>,
     settings: &Settings,
 ) -> Result<Listener, String> {
     let taken = [ToolResult::NAME.local(), ToolFailed::NAME.local()].map(str::to_owned);
@@ -313,7 +289,7 @@ fn listener(
     }
     let limits = settings.limits;
     let seconds = limits.seconds_max.saturating_add(limits.start_seconds_max);
-    let server = Server::new(launch);
+    let server = Server::new(launch, compared);
     let ending = server.clone();
     let mut listener = Listener::with_state(NAME, server)
         .own_namespace_in(GROUP)
@@ -325,6 +301,11 @@ fn listener(
         .fold::<Attachments>()
         .may_emit::<Attachment>()
         .may_emit::<Progress>();
+    if settings.trust_hints {
+        let hinted = all.iter().filter(|it| tools::is_idempotent(definitions.get(&it.name)));
+        let hinted: BTreeSet<String> = hinted.map(|it| it.schema.name.local().to_owned()).collect();
+        listener = listener.idempotent_for(move |it| hinted.contains(it.local()));
+    }
     for tool in all {
         let schema = tool.schema.clone();
         let tool = Arc::new(tool);
@@ -335,7 +316,8 @@ fn listener(
             },
         );
     }
-    let all = Duration::from_secs(seconds).saturating_add(GRACE);
+    // A call may be sent twice, each time after a start of the server.
+    let all = Duration::from_secs(seconds.saturating_mul(2)).saturating_add(GRACE);
     Ok(listener.timeout(all).describe(text).effects(Effects::Outside).stateless())
 }
 
@@ -349,7 +331,7 @@ async fn call(
     let name = shown(&tool.name);
     let failed =
         |reason, text: String| Err(ToolFailed { tool: name.clone(), reason, text: shown(&text) });
-    if tool.is_changed {
+    if tool.is_changed || server.has_changed(&tool.name).await {
         let text = "the server describes it otherwise than when it was accepted";
         return failed(Reason::Changed, text.to_owned());
     }
@@ -357,32 +339,52 @@ async fn call(
         Ok(it) => it,
         Err(error) => return failed(Reason::Nonsense, error.to_string()),
     };
-    // A server's start has a time limit of its own.
-    let wire = match server.wire().await {
-        Ok(it) => it,
-        Err(failure) => return Ok(answer::answer(&name, Err(failure), &limits)?.0),
-    };
-    let time = Duration::from_secs(limits.seconds_max);
-    let (progress, said) = mpsc::channel(PROGRESS_MAX);
-    // A call that takes too long isn't a failure of the server. So the outer result is an error
-    // only for a timeout, and the inner result is the server's answer or failure.
-    let called = async {
-        tokio::select! {
-            it = server.call(&wire, &tool.name, arguments, progress) => Ok(it),
-            never = out.show(said) => match never {},
-        }
-    };
-    let Ok(answer) = within(time, called).await else {
-        let seconds = limits.seconds_max;
-        let text = format!("no answer within {seconds} s; the limit seconds_max is {seconds}");
-        return failed(Reason::Timeout, text);
-    };
+    let answer = sent(&server, &tool, &out, &arguments, limits.seconds_max).await;
     let (mut result, contents) = answer::answer(&name, answer, &limits)?;
     match out.keep(contents).await {
         Ok(kept) => result.attachment = kept,
+        // The call was done, so it isn't a failure.
         Err(fault) => {
-            return failed(Reason::Nonsense, format!("what it attaches can't be kept: {fault}"));
+            let note = shown(&format!("[what it attaches can't be kept: {fault}]"));
+            result.text = Some(result.text.map_or(note.clone(), |it| format!("{it}\n{note}")));
         }
     }
     Ok(result)
+}
+
+/// Sends a call to the server, and returns the server's answer. If the call can't have happened,
+/// because the server has ended or no longer knows the session, a new connection is opened, and the
+/// call is sent once more.
+async fn sent(
+    server: &Server,
+    tool: &Tool,
+    out: &Outlets,
+    arguments: &Value,
+    seconds: u64,
+) -> Result<Value, Failure> {
+    let mut is_again = false;
+    loop {
+        // A server's start has a time limit of its own.
+        let wire = server.wire().await?;
+        let (progress, said) = mpsc::channel(PROGRESS_MAX);
+        // A call that takes too long isn't a failure of the server. So the outer result is an error
+        // only for a timeout, and the inner result is the server's answer or failure.
+        let called = async {
+            tokio::select! {
+                it = server.call(&wire, &tool.name, arguments.clone(), progress) => Ok(it),
+                never = out.show(said) => match never {},
+            }
+        };
+        match within(Duration::from_secs(seconds), called).await {
+            Err(_) => {
+                let text = format!("no answer within {seconds} s");
+                return Err(Failure::Lost(format!("{text}; the limit seconds_max is {seconds}")));
+            }
+            Ok(Err(failure)) if failure.is_unsent() && !is_again => {
+                wire.leave(&failure.to_string());
+                is_again = true;
+            }
+            Ok(answer) => return answer,
+        }
+    }
 }

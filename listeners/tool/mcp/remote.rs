@@ -14,7 +14,7 @@ use pumphouse::model::sse::Decoder;
 use pumphouse::schema::json;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::super::time::pass_time;
@@ -129,11 +129,17 @@ pub(super) async fn drive(
     shared: &Shared,
     writes: &mpsc::WeakSender<Value>,
     mut written: mpsc::Receiver<Value>,
-) -> Failure {
+) -> String {
     let session = Mutex::default();
     let line = Line { remote, shared, writes, session };
     let mut under_way = FuturesUnordered::new();
     loop {
+        if let Some(why) = shared.over() {
+            // Requests that were sent may still be answered. The others go over the next connection.
+            refuse_all(&mut written, &why, shared);
+            while under_way.next().await.is_some() {}
+            return why;
+        }
         tokio::select! {
             message = written.recv() => match message.filter(|it| !it.is_null()) {
                 // This message tells the server that the client is ready. Nothing else is sent
@@ -144,13 +150,20 @@ pub(super) async fn drive(
             },
             Some(()) = under_way.next(), if !under_way.is_empty() => {}
         }
-        if let Some(why) = shared.over() {
-            return why;
-        }
     }
     drop(under_way);
     line.farewell().await;
-    Failure::Gone("the connection is closed".to_owned())
+    "the connection is closed".to_owned()
+}
+
+/// Makes the requests fail that wait to be sent. No more are taken.
+fn refuse_all(written: &mut mpsc::Receiver<Value>, why: &str, shared: &Shared) {
+    written.close();
+    while let Ok(message) = written.try_recv() {
+        if let Some(id) = message.get("id").and_then(Value::as_u64) {
+            shared.fail(id, Failure::Unreachable(why.to_owned()));
+        }
+    }
 }
 
 impl Line<'_> {
@@ -179,20 +192,27 @@ impl Line<'_> {
             self.session().id = answer.headers().get(SESSION).cloned();
         }
         let status = answer.status();
-        if status == StatusCode::NOT_FOUND && self.session().id.is_some() {
-            let why = Failure::Gone("the server has ended the session".to_owned());
-            self.shared.end(&why);
-            return Ok(());
-        }
         if !status.is_success() {
-            return Err(self.refused(answer).await);
+            let refused = self.refused(answer).await;
+            if !asks && self.has_forgotten(status).await {
+                let why = format!("the server has ended the session: {refused}");
+                self.shared.leave(&why);
+                return Err(Failure::Forgotten(why));
+            }
+            return Err(refused);
         }
         match content_type(answer.headers()).split(';').next().unwrap_or_default().trim() {
             "text/event-stream" => self.stream(answer, id).await,
             "application/json" => {
                 let body = body(answer).await?;
                 self.hear(&body, id);
-                Ok(())
+                match id.filter(|it| self.shared.waits(*it)) {
+                    Some(_) => {
+                        let text = "the server answers another request than this".to_owned();
+                        Err(Failure::Nonsense(text))
+                    }
+                    None => Ok(()),
+                }
             }
             _ if id.is_none() => Ok(()),
             other => Err(Failure::Nonsense(format!("the server answers {other:?}, and no JSON"))),
@@ -206,7 +226,38 @@ impl Line<'_> {
         body: String,
     ) -> Result<Response, Failure> {
         let sent = self.remote.web.open(method, &self.remote.url, headers, body).await;
-        sent.map_err(|it| Failure::Gone(self.remote.told(&it.text)))
+        sent.map_err(|it| {
+            let text = self.remote.told(&it.text);
+            match it.is_sent {
+                true => Failure::Lost(text),
+                false => {
+                    // The server may be one that was just begun anew and knows no session.
+                    self.shared.leave(&text);
+                    Failure::Unreachable(text)
+                }
+            }
+        })
+    }
+
+    /// Returns whether the server no longer knows the session. It says so by 404. Many servers say
+    /// 400 in place of it, but also for other mistakes, so these are asked for a sign of life.
+    async fn has_forgotten(&self, status: StatusCode) -> bool {
+        if self.session().id.is_none() {
+            return false;
+        }
+        match status {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::BAD_REQUEST => {
+                let mut headers = self.remote.headers(&self.session());
+                headers.insert(CONTENT_TYPE, JSON);
+                headers.insert(ACCEPT, EITHER);
+                let ping = json!({ "jsonrpc": "2.0", "id": "ping", "method": "ping" });
+                let sent = self.send(Method::POST, headers, ping.to_string());
+                let told = within(FAREWELL_TIME, sent).await.map(|it| it.status());
+                told.is_ok_and(|it| it == status || it == StatusCode::NOT_FOUND)
+            }
+            _ => false,
+        }
     }
 
     /// Makes the failure for a response with a failure status.
@@ -222,7 +273,7 @@ impl Line<'_> {
             _ => more.map(|it| format!(": {}", self.remote.told(&it))).unwrap_or_default(),
         };
         match status.is_server_error() {
-            true => Failure::Gone(said + &hint),
+            true => Failure::Lost(said + &hint),
             false => Failure::Error(said + &hint),
         }
     }
@@ -264,13 +315,15 @@ impl Line<'_> {
             let mut headers = self.remote.headers(&self.session());
             headers.insert(ACCEPT, EVENTS);
             headers.insert(LAST_EVENT, value);
-            from = self.send(Method::GET, headers, String::new()).await?;
+            // The request itself was sent, whatever becomes of the stream.
+            let lost = |it: Failure| Failure::Lost(it.to_string());
+            from = self.send(Method::GET, headers, String::new()).await.map_err(lost)?;
             if !from.status().is_success() {
-                return Err(self.refused(from).await);
+                return Err(lost(self.refused(from).await));
             }
         }
         match id {
-            Some(_) => Err(Failure::Gone("the server's stream ended without an answer".to_owned())),
+            Some(_) => Err(Failure::Lost("the server's stream ended without an answer".to_owned())),
             None => Ok(()),
         }
     }
@@ -307,7 +360,7 @@ impl Line<'_> {
 /// Reads a response's body, of at most `LINE_BYTES_MAX` bytes.
 async fn body(mut from: Response) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
-    let broken = |_| Failure::Gone("the server's answer breaks off".to_owned());
+    let broken = |_| Failure::Lost("the server's answer breaks off".to_owned());
     while let Some(piece) = from.chunk().await.map_err(broken)? {
         if all.len() + piece.len() > LINE_BYTES_MAX {
             let text = format!("the server's answer has more than {LINE_BYTES_MAX} bytes");

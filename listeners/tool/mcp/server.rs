@@ -13,12 +13,15 @@ use super::super::command::Bounds;
 use super::super::command::run::{Serving, serve};
 use super::super::text::lossy;
 use super::super::time::pass_time;
+use super::asking::Compared;
 use super::exchange::{Failure, within};
 use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
 use super::remote::Remote;
 use super::wire::Wire;
 
+/// The maximum time to wait for the end of a server's standard error, once its output has ended.
+const LAST_WORDS_TIME: Duration = Duration::from_millis(500);
 /// The maximum time to wait until a connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 
@@ -89,57 +92,60 @@ impl Launch {
         bounds: &Bounds,
     ) -> Result<Wire, Failure> {
         let begun = serve(bounds, path, arguments.to_vec()).await;
-        let begun = begun.map_err(|error| Failure::Gone(format!("it can't be begun: {error}")))?;
+        let begun =
+            begun.map_err(|error| Failure::Unreachable(format!("it can't be begun: {error}")))?;
         let Serving { talk, err, control } = begun;
         let (from, to) = talk.into_split();
-        let (wire, driver) = Wire::new(from, to);
+        let (line, mut last) = watch::channel(String::new());
+        let last_words = async move {
+            // Standard error is closed once the server's processes have ended.
+            let closed = async {
+                while last.changed().await.is_ok() {}
+                Ok(())
+            };
+            let _ = within(LAST_WORDS_TIME, closed).await;
+            last.borrow().clone()
+        };
+        let (wire, driver) = Wire::new(from, to, last_words);
         let name = self.name.clone();
+        beside(async move { told(err, &name, line).await });
         beside(async move {
             // The driver ends when the server has ended, or when every handle of the connection is
             // dropped. Then `control` is dropped, which ends the server.
-            tokio::select! {
-                () = driver => {}
-                () = told(err, &name) => {}
-            }
+            driver.await;
             drop(control);
         });
         Ok(wire)
     }
 }
 
-/// Writes a server's standard error into the traces. This future never completes.
-async fn told(err: Option<ChildStderr>, server: &str) {
-    if let Some(err) = err {
-        let mut err = BufReader::new(err);
-        loop {
-            match line::next(&mut err, ERROR_BYTES_MAX).await {
-                Ok(Line::Whole(line)) => {
-                    let text: String = lossy(&line).escape_debug().collect();
-                    tracing::debug!(server, text, "standard error");
-                }
-                Ok(Line::TooLong(_)) => {
-                    if pass(&mut err).await.is_err() {
-                        break;
-                    }
-                }
-                Ok(Line::End) | Err(_) => break,
-            }
+/// Writes a server's standard error into the traces, to its end. `last` gets each line that isn't
+/// empty.
+async fn told(err: Option<ChildStderr>, server: &str, last: watch::Sender<String>) {
+    let Some(err) = err else { return };
+    let mut err = BufReader::new(err);
+    loop {
+        let line = match line::next(&mut err, ERROR_BYTES_MAX).await {
+            Ok(Line::Whole(line)) => line,
+            Ok(Line::TooLong(head)) => match line::skip(&mut err, usize::MAX).await {
+                Ok(_) => head,
+                Err(_) => return,
+            },
+            Ok(Line::End) | Err(_) => return,
+        };
+        let text: String = lossy(&line).escape_debug().collect();
+        tracing::debug!(server, text, "standard error");
+        if !text.trim().is_empty() {
+            last.send_replace(text.trim().to_owned());
         }
     }
-    std::future::pending::<()>().await;
-}
-
-/// Skips the received bytes of a line that is too long.
-async fn pass(from: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
-    use tokio::io::AsyncBufReadExt as _;
-    let there = from.fill_buf().await?.len();
-    from.consume(there);
-    Ok(())
 }
 
 /// A server that can be called.
 pub(super) struct Server {
     pub(super) launch: Launch,
+    /// The tools that changed, if the server hadn't answered yet when its listener was made.
+    compared: Option<Compared>,
     state: Mutex<State>,
 }
 
@@ -147,14 +153,22 @@ pub(super) struct Server {
 struct State {
     wire: Option<Wire>,
     failures: u32,
-    /// While this channel is open, the server may not be started again. If there is no channel, the
-    /// server may be started at any time.
-    wait: Option<watch::Receiver<()>>,
+    /// While this channel is open, the server may not be started again. Its value is how many
+    /// seconds that is in all. If there is no channel, the server may be started at any time.
+    wait: Option<watch::Receiver<u64>>,
 }
 
 impl Server {
-    pub(super) fn new(launch: Launch) -> Arc<Server> {
-        Arc::new(Server { launch, state: Mutex::default() })
+    pub(super) fn new(launch: Launch, compared: Option<Compared>) -> Arc<Server> {
+        Arc::new(Server { launch, compared, state: Mutex::default() })
+    }
+
+    /// Returns whether the server describes a tool otherwise than its record. If the server hasn't
+    /// answered yet, this waits for its answer, or for the end of its time.
+    pub(super) async fn has_changed(&self, tool: &str) -> bool {
+        let Some(mut compared) = self.compared.clone() else { return false };
+        let changed = compared.wait_for(Option::is_some).await;
+        changed.is_ok_and(|it| it.as_ref().is_some_and(|it| it.contains(tool)))
     }
 
     /// Calls a tool.
@@ -166,7 +180,8 @@ impl Server {
         progress: mpsc::Sender<Value>,
     ) -> Result<Value, Failure> {
         let answer = wire.call(tool, arguments, progress).await;
-        if !matches!(answer, Err(Failure::Gone(_))) {
+        let is_there = |it: &Failure| matches!(it, Failure::Error(_) | Failure::Nonsense(_));
+        if answer.as_ref().err().is_none_or(is_there) {
             self.state.lock().await.failures = 0;
         }
         answer
@@ -190,15 +205,18 @@ impl Server {
             Some(_) => self.fail(&mut state),
             None => {}
         }
-        if state.wait.as_ref().is_some_and(|it| it.has_changed().is_ok()) {
-            let text = "it failed a moment ago; it is begun again when it has had some time";
-            return Err(Failure::Gone(text.to_owned()));
+        if let Some(wait) = state.wait.as_ref().filter(|it| it.has_changed().is_ok()) {
+            let (failures, seconds) = (state.failures, *wait.borrow());
+            let text = format!(
+                "it failed {failures} times in a row; it is begun again {seconds} s after the last"
+            );
+            return Err(Failure::Unreachable(text));
         }
         match within(self.launch.start_time, self.launch.begin()).await {
             Ok(wire) => Ok(state.wire.insert(wire).clone()),
             Err(failure) => {
                 self.fail(&mut state);
-                Err(failure)
+                Err(Failure::Unreachable(failure.to_string()))
             }
         }
     }
@@ -209,10 +227,12 @@ impl Server {
     fn fail(&self, state: &mut State) {
         state.failures = state.failures.saturating_add(1);
         let server = &self.launch.name;
-        tracing::warn!(server, failures = state.failures, "an MCP server has ended");
-        let Some(doublings) = state.failures.checked_sub(2) else { return };
+        tracing::warn!(server, failures = state.failures, "the connection to an MCP server ended");
+        // To look whether a server at a URL is there again costs nothing.
+        let is_program = matches!(self.launch.transport, Transport::Program { .. });
+        let Some(doublings) = state.failures.checked_sub(2).filter(|_| is_program) else { return };
         let seconds = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX).min(WAIT_SECONDS_MAX);
-        let (open, wait) = watch::channel(());
+        let (open, wait) = watch::channel(seconds);
         state.wait = Some(wait);
         beside(async move {
             pass_time(Duration::from_secs(seconds)).await;

@@ -1,5 +1,7 @@
 //! Tests of lines, connections and descriptions of tools, also with servers that misbehave.
 
+use std::future::ready;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::sync::mpsc;
@@ -33,7 +35,7 @@ async fn with(
 ) -> (Result<usize, Failure>, Result<Value, Failure>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(ours);
-    let (wire, driver) = Wire::new(from, to);
+    let (wire, driver) = Wire::new(from, to, ready(String::new()));
     let calls = async {
         let listed = match wire.begin().await {
             Ok(()) => wire.list().await.map(|it| it.len()),
@@ -87,7 +89,7 @@ async fn an_ordinary_server_is_asked_and_called() {
 async fn what_nobody_asked_for_is_nobodys_answer() {
     let noisy = |asked: &Value| {
         let others =
-            ["hello", "{\"id\":77,\"result\":1}", "{\"id\":\"0\",\"result\":2}", "[]", "{}"];
+            ["hello", "{\"id\":77,\"result\":1}", "{\"id\":\"x\",\"result\":2}", "[]", "{}"];
         let mut all: Vec<String> = others.map(str::to_owned).to_vec();
         all.push("{\"method\":\"notifications/progress\",\"params\":{}}".to_owned());
         all.extend(usual(asked));
@@ -102,7 +104,7 @@ async fn what_nobody_asked_for_is_nobodys_answer() {
 async fn a_call_that_is_dropped_is_cancelled() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(ours);
-    let (wire, driver) = Wire::new(from, to);
+    let (wire, driver) = Wire::new(from, to, ready(String::new()));
     let mut lines = BufReader::new(theirs).lines();
     let test = async {
         let (progress, _said) = mpsc::channel(1);
@@ -124,7 +126,7 @@ async fn a_call_that_is_dropped_is_cancelled() {
 async fn progress_is_heard_by_the_call_that_it_is_of() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(ours);
-    let (wire, driver) = Wire::new(from, to);
+    let (wire, driver) = Wire::new(from, to, ready(String::new()));
     let says = |asked: &Value| {
         let of = |token: &Value| {
             let params = json!({ "progressToken": token, "progress": 1, "message": "half" });

@@ -71,6 +71,13 @@ pub(super) fn tools(
     (tools, left_out)
 }
 
+/// Returns whether a server says of a tool that it may be called twice with the effect of once.
+pub(super) fn is_idempotent(definition: Option<&Value>) -> bool {
+    let hints = definition.and_then(|it| it.get("annotations"));
+    let says = |key: &str| hints.and_then(|it| it.get(key)).is_some_and(|it| *it == true);
+    says("readOnlyHint") || says("idempotentHint")
+}
+
 fn schema(name: Name, definition: &Value) -> Result<Schema, String> {
     let input = definition.get("inputSchema").unwrap_or(&Value::Null);
     if input.get("type").is_none_or(|it| it != "object") {

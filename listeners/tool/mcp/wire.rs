@@ -32,18 +32,23 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Makes a connection over a reader and a writer, and its driver. Calls make progress only
-    /// while the driver is polled.
+    /// while the driver is polled. If the server ends, `last_words` says what it said of that.
     pub(super) fn new(
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
+        last_words: impl Future<Output = String>,
     ) -> (Wire, impl Future<Output = ()>) {
         let (wire, shared, weak, written) = Wire::parts();
         let driver = async move {
             let why = tokio::select! {
                 why = read(from, &shared, &weak) => why,
-                why = write(to, written) => why,
+                () = write(to, written, &shared) => {
+                    return shared.end("the connection is closed");
+                }
             };
-            shared.end(&why);
+            shared.leave(&why);
+            let said = last_words.await;
+            shared.end(&if said.is_empty() { why } else { format!("{why}: {said}") });
         };
         (wire, driver)
     }
@@ -71,9 +76,14 @@ impl Wire {
         self.writes.closed().await;
     }
 
-    /// Returns the reason why the connection has ended. `None` while the connection is open.
-    pub(super) fn over(&self) -> Option<Failure> {
+    /// Returns the reason why the connection takes no more requests. `None` while it takes some.
+    pub(super) fn over(&self) -> Option<String> {
         self.shared.over()
+    }
+
+    /// Lets the connection take no more requests. Those in flight may still be answered.
+    pub(super) fn leave(&self, why: &str) {
+        self.shared.leave(why);
     }
 
     /// Opens a session. Fails if the server chooses a revision of the protocol that isn't one of
@@ -149,14 +159,14 @@ impl Wire {
         {
             let mut waiting = self.shared.waiting();
             if let Some(why) = &waiting.over {
-                return Err(why.clone());
+                return Err(Failure::Unreachable(why.clone()));
             }
             waiting.answers.insert(id, Waiter { to, progress });
         }
         let mut asked = Asked { wire: self, id, is_open: is_call };
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.put(message).await?;
-        let answer = answer.await.unwrap_or_else(|_| Err(gone()));
+        let answer = answer.await.unwrap_or_else(|_| Err(Failure::Lost(GONE.to_owned())));
         asked.is_open = false;
         answer
     }
@@ -167,13 +177,12 @@ impl Wire {
 
     async fn put(&self, message: Value) -> Result<(), Failure> {
         let put = self.writes.send(message).await;
-        put.map_err(|_| self.over().unwrap_or_else(gone))
+        put.map_err(|_| Failure::Unreachable(self.over().unwrap_or_else(|| GONE.to_owned())))
     }
 }
 
-fn gone() -> Failure {
-    Failure::Gone("the server has ended".to_owned())
-}
+/// What is said of a server that has closed its output.
+const GONE: &str = "the server has ended";
 
 /// A request in flight.
 struct Asked<'a> {
@@ -195,41 +204,54 @@ impl Drop for Asked<'_> {
     }
 }
 
-async fn write(mut to: impl AsyncWrite + Unpin, mut written: mpsc::Receiver<Value>) -> Failure {
+/// Writes the messages to the server. Returns once the connection is to be closed.
+async fn write(
+    mut to: impl AsyncWrite + Unpin,
+    mut written: mpsc::Receiver<Value>,
+    shared: &Shared,
+) {
+    let mut is_heard = true;
     while let Some(message) = written.recv().await {
         if message.is_null() {
-            break;
+            return;
         }
         let line = message.to_string() + "\n";
-        if to.write_all(line.as_bytes()).await.is_err() {
-            // The server reads no more messages, but it may still write some. So the connection
-            // stays open.
-            std::future::pending::<()>().await;
+        is_heard = is_heard && to.write_all(line.as_bytes()).await.is_ok();
+        if is_heard {
+            continue;
+        }
+        // The server reads no more messages, but it may still write some, so the connection stays
+        // open. Of the message that failed, the server has no whole line.
+        let why = "the server reads no more messages";
+        shared.leave(why);
+        if let Some(id) = message.get("id").and_then(Value::as_u64) {
+            shared.fail(id, Failure::Unreachable(why.to_owned()));
         }
     }
-    gone()
 }
 
 async fn read(
     from: impl AsyncRead + Unpin,
     shared: &Shared,
     writes: &mpsc::WeakSender<Value>,
-) -> Failure {
+) -> String {
     let mut from = BufReader::new(from);
     loop {
         let line = match line::next(&mut from, LINE_BYTES_MAX).await {
             Ok(Line::Whole(it)) => it,
-            Ok(Line::End) => return gone(),
+            Ok(Line::End) => return GONE.to_owned(),
             Ok(Line::TooLong(begun)) => {
                 let text = format!("the server wrote a line of more than {LINE_BYTES_MAX} bytes");
                 shared.fail_answer(&String::from_utf8_lossy(&begun), &text, None);
                 match line::skip(&mut from, SKIPPED_BYTES_MAX).await {
                     Ok(true) => continue,
-                    _ => return Failure::Gone(text),
+                    _ => return text,
                 }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return gone(),
-            Err(error) => return Failure::Gone(format!("the server can't be read: {error}")),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                return GONE.to_owned();
+            }
+            Err(error) => return format!("the server can't be read: {error}"),
         };
         // Lines that are no JSON are ignored, because some servers write a greeting first.
         let text = String::from_utf8_lossy(&line);

@@ -4,6 +4,8 @@ mod hostile;
 mod real;
 mod remote;
 mod schemas;
+mod start;
+mod unknown;
 
 use std::fs;
 use std::path::Path;
@@ -88,11 +90,11 @@ fn a_server_has_an_environment_of_its_own() {
 fn a_server_that_ends_fails_its_call_and_is_begun_again() {
     let Some(scene) = scene("") else { return };
     let server = scene.serve(&[]);
-    called(&scene, &server, "die", "").says(&["<tool-failed", "reason=\"gone\""]);
+    called(&scene, &server, "die", "").says(&["<tool-failed", "reason=\"unknown\""]);
     let said = called(&scene, &server, "say", "<words>again</words>");
     said.says(&["<text>again</text>"]);
     let shouted = called(&scene, &server, "shout", "");
-    shouted.says(&["reason=\"nonsense\"", "a line of more than 4194304 bytes"]);
+    shouted.says(&["reason=\"unknown\"", "a line of more than 4194304 bytes"]);
     called(&scene, &server, "say", "<words>still</words>").says(&["<text>still</text>"]);
 }
 
@@ -102,7 +104,7 @@ fn a_call_has_its_time() {
     let server = scene.serve(&[]);
     called(&scene, &server, "say", "<words>first</words>").says(&["<text>first</text>"]);
     let slept = called(&scene, &server, "sleep", "");
-    slept.says(&["reason=\"timeout\"", "the limit seconds_max is 1"]);
+    slept.says(&["reason=\"unknown\"", "the limit seconds_max is 1"]);
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn the_start_of_a_server_does_not_count_as_time_of_a_call() {
 fn a_server_ends_with_the_pump() {
     let Some(scene) = scene(", limits: {seconds_max: 1}") else { return };
     let server = scene.serve(&[]);
-    called(&scene, &server, "sleep", "").says(&["reason=\"timeout\""]);
+    called(&scene, &server, "sleep", "").says(&["reason=\"unknown\""]);
     let list = scene.path("sleeping");
     let ids = || fs::read_to_string(&list).unwrap_or_default();
     until("two of them", || ids().lines().count() == 2);
@@ -155,7 +157,7 @@ fn a_server_that_cannot_be_asked_has_the_tools_that_are_recorded() {
     scene.write("broken", "");
     let server = scene.serve(&[]);
     let said = called(&scene, &server, "say", "<words>x</words>");
-    said.says(&["<tool-failed", "reason=\"gone\""]);
+    said.says(&["<tool-failed", "reason=\"unreachable\""]);
     fs::remove_file(scene.path("broken")).unwrap();
     until("it is begun again", || {
         called(&scene, &server, "say", "<words>x</words>").out.contains("<text>x</text>")

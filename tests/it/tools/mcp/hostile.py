@@ -61,7 +61,7 @@ def call(ask):
         for _ in range(1 << 14):
             sys.stdout.write("x" * (1 << 16))
     if HOW == "ids":
-        for other in [id + 1, -1, str(id), [id], {"id": id}, None, True, 1e300, id + 0.5]:
+        for other in [id + 1, -1, f"{id}x", [id], {"id": id}, None, True, 1e300, id + 0.5]:
             say({"id": other, "result": {"content": [{"type": "text", "text": "forged"}]}})
         say({"id": id, "result": done})
         say({"id": id, "result": {"content": [{"type": "text", "text": "again"}]}})

@@ -39,7 +39,7 @@ fn a_line_of_a_gigabyte_ends_its_connection_and_takes_no_memory() {
     let Some(scene) = scene("line", "") else { return };
     let server = scene.serve(&[]);
     let ended = called(&scene, &server, "good", "");
-    ended.says(&["reason=\"nonsense\"", "a line of more than 4194304 bytes"]);
+    ended.says(&["reason=\"unknown\"", "a line of more than 4194304 bytes"]);
     assert!(memory_kib(&server) < MEMORY_KIB_MAX, "{} KiB", memory_kib(&server));
     // The next call begins it anew.
     called(&scene, &server, "good", "").says(&["a line of more than 4194304 bytes"]);
@@ -117,7 +117,7 @@ fn a_call_that_is_never_answered_ends_with_its_time_and_is_cancelled() {
     std::thread::scope(|scope| {
         let silent = scope.spawn(|| called(&scene, &server, "silent", ""));
         called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
-        silent.join().unwrap().says(&["reason=\"timeout\"", "the limit seconds_max is 1"]);
+        silent.join().unwrap().says(&["reason=\"unknown\"", "the limit seconds_max is 1"]);
     });
     until("the server hears of it", || scene.path("cancelled").exists());
 }
@@ -150,7 +150,7 @@ fn a_server_that_dies_takes_its_own_calls_with_it() {
     std::thread::scope(|scope| {
         let calls = ["silent", "dies"].map(|it| scope.spawn(|| called(&scene, &server, it, "")));
         for it in calls {
-            it.join().unwrap().says(&["<tool-failed", "reason=\"gone\""]);
+            it.join().unwrap().says(&["<tool-failed", "reason=\"unknown\""]);
         }
     });
     called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
@@ -163,9 +163,9 @@ fn a_server_that_cannot_begin_is_begun_less_and_less_often() {
     let server_of = |how: &str| scene.write("hostile.py", SERVER.replace("sys.argv[1]", how));
     server_of("'dead'");
     let server = scene.serve(&[]);
-    called(&scene, &server, "good", "").says(&["reason=\"gone\"", "the server has ended"]);
-    called(&scene, &server, "good", "").says(&["reason=\"gone\"", "the server has ended"]);
-    called(&scene, &server, "good", "").says(&["reason=\"gone\"", "it failed a moment ago"]);
+    called(&scene, &server, "good", "").says(&["reason=\"unreachable\"", "the server has ended"]);
+    called(&scene, &server, "good", "").says(&["reason=\"unreachable\"", "the server has ended"]);
+    called(&scene, &server, "good", "").says(&["reason=\"unreachable\"", "times in a row"]);
     server_of("'plain'");
     until("it is begun again", || called(&scene, &server, "good", "").out.contains("good is done"));
 }

@@ -26,7 +26,10 @@ struct Host {
 impl Host {
     /// Starts one that answers to calls as `how` says.
     fn start(how: &'static str) -> Host {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Host::start_at(TcpListener::bind("127.0.0.1:0").unwrap(), how)
+    }
+
+    fn start_at(listener: TcpListener, how: &'static str) -> Host {
         let (port, asked) =
             (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<Asked>>>::default());
         let noted = asked.clone();
@@ -110,6 +113,10 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
                 json(result(json!({ "protocolVersion": "2025-06-18", "capabilities": {} })));
             (status, headers + "mcp-session-id: s-1\r\n", text)
         }
+        (_, "ping") if how == "forgets by 400" && is_forgotten(noted) => {
+            ("400 Bad Request", String::new(), String::new())
+        }
+        (_, "ping") => json(result(json!({}))),
         (_, "tools/list") => {
             let schema = json!({ "type": "object", "properties": {} });
             json(result(json!({ "tools": [{ "name": "good", "inputSchema": schema }] })))
@@ -122,20 +129,24 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
             }
             "breaks" | "breaks again" => events("id: 1\nretry: 10\ndata:\n\n"),
             "ends" => events(": nothing\n\n"),
-            "forgets" => {
-                let asked = noted.lock().unwrap();
-                // One was begun for its tools, and one for the call that fails.
-                match asked.iter().filter(|it| it.body["method"] == "initialize").count() {
-                    2 => ("404 Not Found", String::new(), String::new()),
-                    _ => json(done(&body["id"])),
-                }
-            }
+            "forgets" | "forgets by 400" => match is_forgotten(noted) {
+                true if how == "forgets" => ("404 Not Found", String::new(), String::new()),
+                true => ("400 Bad Request", String::new(), String::new()),
+                false => json(done(&body["id"])),
+            },
+            "bad request" => ("400 Bad Request", String::new(), String::new()),
             "refuses" => ("401 Unauthorized", String::new(), String::new()),
             "large" => json(json!("x".repeat(5 << 20))),
             _ => ("500 Internal Server Error", String::new(), String::new()),
         },
         _ => ("202 Accepted", String::new(), String::new()),
     }
+}
+
+/// Whether the server forgot its session: one was begun for its tools, and one for the call.
+fn is_forgotten(noted: &Mutex<Vec<Asked>>) -> bool {
+    let asked = noted.lock().unwrap();
+    asked.iter().filter(|it| it.body["method"] == "initialize").count() == 2
 }
 
 #[track_caller]
@@ -194,16 +205,45 @@ fn a_stream_that_breaks_off_is_taken_up_where_it_was() {
     for taken_up in host.asked("GET") {
         assert!(taken_up.head.contains("last-event-id: 1\r\n"), "{taken_up:?}");
     }
-    says("ends", &["reason=\"gone\"", "the server's stream ended without an answer"]);
+    says("ends", &["reason=\"unknown\"", "the server's stream ended without an answer"]);
 }
 
+/// The server did nothing, so the call itself begins a session anew.
 #[test]
-fn a_session_that_its_server_forgot_fails_its_call_and_is_begun_again() {
-    let host = Host::start("forgets");
+fn a_session_that_its_server_forgot_is_begun_again_within_the_call() {
+    for how in ["forgets", "forgets by 400"] {
+        let host = says(how, &["<text>it is done</text>"]);
+        let count = |method: &str| {
+            host.asked("POST").iter().filter(|it| it.body["method"] == method).count()
+        };
+        assert_eq!((count("initialize"), count("tools/call")), (3, 2), "{how}");
+    }
+}
+
+/// A server may answer 400 to a call and know the session all the same.
+#[test]
+fn a_call_that_is_refused_by_400_is_not_sent_again() {
+    let host = says("bad request", &["reason=\"refused\"", "400 Bad Request"]);
+    let calls = host.asked("POST");
+    assert_eq!(calls.iter().filter(|it| it.body["method"] == "tools/call").count(), 1);
+}
+
+/// The connection of the recorded tools is of no use any more: another server took the port.
+#[test]
+fn a_server_that_cannot_be_connected_to_is_unreachable_until_it_is_there_again() {
+    let host = Host::start("json");
     let scene = host.scene("");
+    scene.run(&["check", "--live"]).code(0);
+    let address = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    scene.write("organism.yaml", address.replace(&host.port.to_string(), &gone.to_string()));
+    let record = std::fs::read_to_string(scene.path("mcp.lock.json")).unwrap();
+    scene.write("mcp.lock.json", record.replace(&host.port.to_string(), &gone.to_string()));
     let server = scene.serve(&[]);
-    let first = called(&scene, &server, "good", "");
-    first.says(&["<tool-failed", "the server has ended the session"]);
+    for _ in 0..3 {
+        called(&scene, &server, "good", "").says(&["reason=\"unreachable\"", "no connection"]);
+    }
+    let _back = Host::start_at(TcpListener::bind(("127.0.0.1", gone)).unwrap(), "json");
     called(&scene, &server, "good", "").says(&["<text>it is done</text>"]);
 }
 
@@ -211,8 +251,8 @@ fn a_session_that_its_server_forgot_fails_its_call_and_is_begun_again() {
 fn what_a_server_behind_a_url_refuses_is_told() {
     let wants = "127.0.0.1 answers 401 Unauthorized: it wants another `bearer`";
     says("refuses", &["reason=\"refused\"", wants]);
-    says("fails", &["reason=\"gone\"", "127.0.0.1 answers 500 Internal Server Error"]);
-    says("large", &["reason=\"nonsense\"", "the server's answer has more than 4194304 bytes"]);
+    says("fails", &["reason=\"unknown\"", "127.0.0.1 answers 500 Internal Server Error"]);
+    says("large", &["reason=\"unknown\"", "the server's answer has more than 4194304 bytes"]);
 }
 
 #[test]
