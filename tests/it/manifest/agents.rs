@@ -404,7 +404,7 @@ fn a_limit_of_cost_needs_models_with_a_price() {
         )
     };
     let check = |limits: &str, price: &str| {
-        let scene = crate::program::Scene::new();
+        let scene = Scene::new();
         scene.write("organism.yaml", manifest(limits, price));
         scene.run(&["check"])
     };
