@@ -148,6 +148,7 @@ impl TurnContext {
             }
         } else {
             let FilledResponse { text, lost } = self.filled(&waiting, mind, mind.rules, &|_| None);
+            let text = if waiting.is_final { whole(mind, text) } else { text };
             let (is_final, turn) = (waiting.is_final, waiting.turn);
             let response = Response { is_final, turn, was_held: true, at: None, text };
             match is_final {
@@ -287,6 +288,13 @@ impl TurnContext {
                 let why = if self.is_old() { ".".to_owned() } else { format!(": {}", mind.error) };
                 ("model", text + &why)
             }
+            StopReason::Repeated => {
+                let (turns, why) = match &mind.repeated {
+                    Some(it) => (it.turns, &*it.text),
+                    None => (0, ""),
+                };
+                ("repeated", format!("The same call failed in the same way {turns} times: {why}"))
+            }
             StopReason::Idle => {
                 let text = format!("{} turns in a row did nothing.", mind.idle);
                 let is_told = mind.is_filtered() && explains_mistakes(mind.rules);
@@ -404,6 +412,14 @@ impl TurnContext {
         let pending = PendingResponse::now(turn, text, metadata);
         self.filled(&pending, &self.mind, rules, own).text
     }
+}
+
+/// The text of a final response. A listener that asked takes the final response alone, so it gets
+/// the responses before it that were cut, too. An identity has read them already.
+pub(super) fn whole(mind: &Mind, text: String) -> String {
+    let is_listener = mind.work.as_ref().is_some_and(|it| !it.asker.is_identity);
+    let before = mind.cut_texts.iter().filter(|_| is_listener);
+    before.cloned().chain([text]).collect::<Vec<_>>().join(" ")
 }
 
 /// The notice that a response wasn't delivered, with the reason.

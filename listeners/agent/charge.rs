@@ -17,7 +17,7 @@ use super::outcome::{Emissions, TurnOutcome};
 use super::provider_limits::{is_down, is_refused, limited};
 use super::render::Form;
 use super::system_prompt::SystemPrompt;
-use super::words::{CognitionIn, Interrupt, SkippedFeed, Stopped};
+use super::words::{CognitionIn, CognitionOut, Interrupt, SkippedFeed, Stopped};
 
 /// Results are cut until the prompt fits the window, but not below this number of bytes.
 const RESULT_BYTES_MIN: u64 = 512;
@@ -138,7 +138,9 @@ impl TurnContext {
         has_begun: bool,
     ) -> Result<Result<Prepared, TurnOutcome>, Fault> {
         let mut refused = None;
-        for (_, reserved) in reservations(record) {
+        // A summary reserves behind the turn, after the provider refused the turn's prompt.
+        let over = record.iter().find(|it| it.is::<CognitionOut>()).map_or(u64::MAX, Entry::seq);
+        for (_, reserved) in reservations(record).filter(|(it, _)| it.seq() < over) {
             refused = self.out.charge.send(reserved.clone().into()).await.err();
             it.reserved = reserved;
         }
@@ -153,7 +155,7 @@ impl TurnContext {
     }
 
     /// Builds the prompt of a turn with its feeds. The reservation stays empty.
-    async fn build_prompt(
+    pub(super) async fn build_prompt(
         &self,
         system: &SystemPrompt,
         turn: u64,
@@ -194,12 +196,12 @@ impl TurnContext {
     /// The maximum number of bytes of a result that a prompt shows. For a turn that has begun, this
     /// is the number in the log. Otherwise it is that of the settings, but at most a quarter of the
     /// window.
-    fn result_bytes(&self, begun: Option<&CognitionIn>) -> u64 {
+    pub(super) fn result_bytes(&self, begun: Option<&CognitionIn>) -> u64 {
         if let Some(begun) = begun {
             return Form::of(begun, &[]).result_bytes;
         }
         let most = self.agent().settings.result_bytes_max;
-        let window = self.agent().model.window().map(|it| u64::from(it) * TOKEN_BYTES / 4);
+        let window = self.window().map(|it| it * TOKEN_BYTES / 4);
         window.map_or(most, |it| it.min(most))
     }
 
@@ -213,13 +215,12 @@ impl TurnContext {
         let model = &self.agent().model;
         let said = prompt.max_tokens.or(self.agent().settings.max_tokens).or(model.max_tokens());
         let most = said.map_or(REPLY_TOKENS, u64::from);
-        let window = model.window().map(u64::from);
-        window.map_or(most, |it| most.min(it.saturating_sub(of_prompt)))
+        self.window().map_or(most, |it| most.min(it.saturating_sub(of_prompt)))
     }
 
     /// The reservation for a turn: one turn, the prompt, and the longest reply.
     fn reservation(&self, prompt: &Prompt) -> budget::Charge {
-        let of_prompt = self.agent().model.prompt_tokens(prompt);
+        let of_prompt = self.prompt_tokens(prompt);
         let of_reply = self.reply_tokens(prompt, of_prompt);
         let price = self.agent().model.price();
         let micros = price.map_or(0, |it| it.cost_max(of_prompt, of_reply));
@@ -232,7 +233,7 @@ impl TurnContext {
     /// if this number is too small (see [`REPLY_TOKENS_MIN`]), if the budget that refused the
     /// reservation counts neither tokens nor money, or if the model's price is unknown.
     fn room(&self, prompt: &Prompt, left: Option<BudgetLeft>) -> Option<u32> {
-        let of_prompt = self.agent().model.prompt_tokens(prompt);
+        let of_prompt = self.prompt_tokens(prompt);
         let BudgetLeft { key, amount, .. } = left?;
         let room = match key {
             BudgetKey::Tokens => amount.saturating_sub(of_prompt),
@@ -258,7 +259,12 @@ impl TurnContext {
         }
         let written = (it.text.len().max(it.received) + it.reasoned) as u64;
         let (usage, is_estimate) = match it.usage {
-            Some(usage) => (usage, false),
+            // No prompt has 0 tokens, so the provider didn't count it.
+            Some(mut usage) if usage.input == 0 && !it.is_unasked => {
+                usage.input = reserved.tokens_in.unwrap_or(0);
+                (usage, true)
+            }
+            Some(usage) => (usage, !it.is_counted && !it.is_unasked),
             None if it.is_unasked => (Usage::default(), false),
             None => (Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(written)), true),
         };
@@ -330,12 +336,22 @@ impl Generation {
         Generation { is_unasked: true, ..Generation::default() }
     }
 
+    /// Counts the tokens of a reply that broke off after so many bytes of text. Some providers
+    /// count the prompt at the beginning of a reply, and the reply itself only at its end.
+    pub(super) fn count_cut(&mut self, bytes: usize) {
+        let written = tokens_of_bytes((bytes + self.reasoned) as u64);
+        if let Some(usage) = &mut self.usage {
+            usage.output = usage.output.max(written);
+        }
+    }
+
     /// Records that no reply began. If the model never got the prompt, nothing was spent.
     pub(super) fn fails(&mut self, error: &model::Error) {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};
         let unasked = [OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable];
         self.is_unasked = unasked.contains(&error.kind);
         self.breaks_off(error);
+        self.note_refusal(error);
     }
 
     /// Records why there is no reply, or why it ended early.

@@ -28,6 +28,7 @@
 pub mod builtin_feeds;
 mod escape;
 mod cut_result;
+mod cut_reply;
 mod prompt_form;
 mod prompt_order;
 pub mod action_templates;
@@ -54,10 +55,12 @@ mod compensation;
 mod stream_field;
 mod blocks;
 mod tag_text;
+mod outside_words;
 mod reply_parts;
 mod provider_limits;
 mod metadata_references;
 mod partial;
+mod generated;
 mod generated_payloads;
 mod generation;
 mod deliver_partial;
@@ -69,6 +72,7 @@ mod between_turns;
 mod charge;
 pub mod cost;
 mod write_summary;
+mod context_full;
 mod resume;
 mod turn;
 

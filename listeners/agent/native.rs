@@ -18,6 +18,8 @@ use super::words::{CognitionOut, Notice, ReasoningSigned};
 
 /// The text in place of the result of a call that has none.
 const NOTHING: &str = "[no result came]";
+/// The text in place of the result of a call that still runs.
+const RUNNING: &str = "[It still runs. Its result will stand here.]";
 
 /// The native calls of an agent's turns, and their results.
 #[derive(Default)]
@@ -29,6 +31,8 @@ pub(super) struct Natives {
     /// The numbers of the entries that have these results. The prompt shows each result after its
     /// call, and leaves out its entry.
     told: BTreeSet<u64>,
+    /// The turn and the id of each call that has begun. It runs until it has a result.
+    begun: BTreeSet<(u64, String)>,
 }
 
 impl Natives {
@@ -52,6 +56,7 @@ impl Natives {
                 if let Some(it) = entry.decode_if::<Action>() {
                     let is_native = it.dialect == Some(Dialect::Native);
                     let key = it.turn.filter(|_| is_native).map(|turn| (turn, it.id));
+                    all.begun.extend(key.clone());
                     actions.extend(key.map(|key| (entry.seq(), key)));
                     continue;
                 }
@@ -92,8 +97,9 @@ impl Natives {
         let results: Vec<PromptMessage> = calls
             .iter()
             .map(|(id, call)| {
-                let text = self.results.get(&(it.turn, id.clone()));
-                let text = text.map_or(NOTHING, |it| it).to_owned();
+                let key = (it.turn, id.clone());
+                let nothing = if self.begun.contains(&key) { RUNNING } else { NOTHING };
+                let text = self.results.get(&key).map_or(nothing, |it| it).to_owned();
                 PromptMessage { of: Some(call.id.clone()), ..PromptMessage::new(Role::Tool, text) }
             })
             .collect();

@@ -1,6 +1,6 @@
 //! Rate limits and refusals of providers. An agent waits for the end of a rate limit: a timer in
 //! its thread ticks when the provider may be asked again. A provider that refuses isn't asked
-//! again.
+//! again, unless the prompt was too long.
 
 use std::time::Duration;
 
@@ -17,6 +17,24 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 pub(super) const FILTERED: &str = "The provider's content filter stopped the last reply.";
 /// The note of the timer's tick.
 const NOTE: &str = "The rate limit of your model is over.";
+
+/// A provider's refusal of a prompt that is too long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Refusal {
+    /// The tokens of the prompt, if the provider says how many.
+    pub(super) tokens: Option<u64>,
+    /// The tokens that the model takes, if the provider says how many.
+    pub(super) window: Option<u64>,
+}
+
+impl Refusal {
+    /// The refusal that an error reports, for the model itself or for one of a router's models.
+    pub(super) fn of(error: &model::Error) -> Option<Refusal> {
+        let mut all = std::iter::once(error).chain(&error.tried);
+        let error = all.find(|it| it.kind == Kind::PromptTooLong)?;
+        Some(Refusal { tokens: error.prompt_tokens, window: error.window })
+    }
+}
 
 /// Whether a retry would be refused, too, since the provider demands another key, model or request,
 /// or a payment.

@@ -4,11 +4,13 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pumphouse::model::{self, Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{self, Call, Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
+use serde_json::{Map, Value};
 
 use super::escape;
 use super::generation::{Generation, OngoingGeneration};
+use super::provider_limits::Refusal;
 use super::reply_parts::ReplyReader;
 use super::system_prompt::SystemPrompt;
 use super::words::{
@@ -44,7 +46,8 @@ impl OngoingGeneration<'_> {
             }
             None => self.note_interrupt(),
         }
-        if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
+        let is_told = [Interrupt::WORD, CognitionOut::FULL].contains(&&*self.spoken.stop);
+        if self.spoken.error.is_some() && !is_told {
             self.spoken.stop = "error".to_owned();
         }
         // `read_recorded` doesn't do this: a replay keeps the recorded value, and 0.1.0 left
@@ -122,7 +125,9 @@ impl OngoingGeneration<'_> {
         });
         self.spoken.is_refused = refused == Some(true);
         self.spoken.limited = waits_ms.map(Duration::from_millis);
+        self.spoken.too_long = (stop == CognitionOut::FULL).then(Refusal::default);
         self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
+        reader.is_cut(self.spoken.cut_short());
         // Partial responses that had to wait are delivered where they were.
         let late: Vec<u64> =
             record.iter().filter_map(|it| it.decode_if::<Response>()?.at).collect();
@@ -141,11 +146,34 @@ impl OngoingGeneration<'_> {
         Ok(())
     }
 
+    /// Reads the pieces of a reply. A call whose arguments are no JSON object waits for the end of
+    /// the reply, which shows whether the call was cut.
     async fn listen(
         &mut self,
         reply: &mut dyn ModelReply,
         reader: &mut ReplyReader,
         system: &SystemPrompt,
+    ) -> Result<(), Fault> {
+        let mut open = Vec::new();
+        self.pieces(reply, reader, system, &mut open).await?;
+        reader.is_cut(self.spoken.cut_short());
+        for call in open {
+            for part in reader.call(&call) {
+                self.act(part).await?;
+            }
+        }
+        if !self.spoken.is_counted {
+            self.spoken.count_cut(reader.text.len());
+        }
+        Ok(())
+    }
+
+    async fn pieces(
+        &mut self,
+        reply: &mut dyn ModelReply,
+        reader: &mut ReplyReader,
+        system: &SystemPrompt,
+        open: &mut Vec<Call>,
     ) -> Result<(), Fault> {
         loop {
             let piece = self.next_piece(reply, reader.text.len()).await?;
@@ -170,6 +198,10 @@ impl OngoingGeneration<'_> {
                 }
                 Ok(Some(Piece::Call(call))) => {
                     let call = system.tools.meant(call);
+                    if !open.is_empty() || !is_whole(&call.arguments) {
+                        open.push(call);
+                        continue;
+                    }
                     for part in reader.call(&call) {
                         self.act(part).await?;
                     }
@@ -180,6 +212,7 @@ impl OngoingGeneration<'_> {
                     self.context.if_stopped(&self.reserved, &self.spoken);
                 }
                 Ok(Some(Piece::Stop(stop))) => {
+                    self.spoken.is_counted = true;
                     self.spoken.truncated = stop == Stop::MaxTokens;
                     self.spoken.stop = stop.as_str().to_owned();
                 }
@@ -198,6 +231,9 @@ impl OngoingGeneration<'_> {
                 Ok(None) => return Ok(()),
                 Err(error) => {
                     self.spoken.breaks_off(&error);
+                    if reader.text.is_empty() {
+                        self.spoken.note_refusal(&error);
+                    }
                     return Ok(());
                 }
             }
@@ -238,4 +274,10 @@ impl OngoingGeneration<'_> {
         let text = escape::recorded(&failed.text).into_owned();
         self.context.out.failed.send(Note(ModelFailed { text, ..failed })).await
     }
+}
+
+/// Whether the arguments of a call are a JSON object, or absent.
+fn is_whole(arguments: &str) -> bool {
+    let is_object = || serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
+    arguments.trim().is_empty() || is_object()
 }

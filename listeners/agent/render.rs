@@ -20,6 +20,7 @@ use super::super::feed::PromptFeeds;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
+use super::cut_reply;
 use super::cut_result::shown;
 use super::escape::harmless;
 use super::hidden_messages::hidden_messages;
@@ -257,10 +258,11 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
         put(prompt, Role::Assistant, &it.text);
     }
     if it.is_partial && (form.number < 4 || !it.text.is_empty()) {
-        let text = match (it.completion_percentage, form.number) {
-            (Some(percent), _) => format!("[Previous response was interrupted at {percent}%]"),
-            (None, 1..=3) => "[Previous response was interrupted at ?%]".to_owned(),
-            (None, _) => "[Previous response was interrupted]".to_owned(),
+        let text = match form.number {
+            1..=3 if it.completion_percentage.is_none() => {
+                "[Previous response was interrupted at ?%]".to_owned()
+            }
+            _ => cut_reply::told(&it),
         };
         put(prompt, Role::User, &text);
     }

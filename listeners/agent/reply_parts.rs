@@ -17,7 +17,9 @@ use super::super::metadata::MetadataUpdate;
 use super::blocks::Blocks;
 use super::call_text::{own_id, split, tool_use};
 use super::compensation::Callable;
+use super::cut_reply::CutReply;
 use super::escape;
+use super::outside_words::OutsideWords;
 use super::settings::{Dialect, Settings};
 use super::tag_text::{called, is_mention};
 use super::thought::{OpenElements, ThoughtText};
@@ -115,6 +117,8 @@ pub(super) struct ReplyReader {
     ids: BTreeSet<String>,
     /// Whether the text since the last native call is a JSON answer.
     answer: JsonAnswer,
+    /// How the reply was cut, once that is known.
+    cut: Option<CutReply>,
     collector: PartCollector,
 }
 
@@ -146,6 +150,8 @@ struct PartCollector {
     /// Whether the rules of 0.1.0 apply. By these rules, a mention of an action (see
     /// [`is_mention`]) was parsed as a call.
     is_old: bool,
+    /// How the reply was cut, while a native call or the end of the reply is read.
+    cut: Option<CutReply>,
     /// Whether notices about broken JSON give advice. For a call that isn't native, they then give
     /// the number of the line, too.
     explains: bool,
@@ -154,43 +160,6 @@ struct PartCollector {
     open: OpenElements,
     blocks: Blocks,
     words: OutsideWords,
-}
-
-/// The last pieces of text outside of all elements.
-#[derive(Default)]
-struct OutsideWords {
-    /// The current piece: its beginning, its end, and whether it is more than white space.
-    last: (usize, usize, bool),
-    /// The last piece before the current one that is more than white space.
-    before: Option<(usize, usize)>,
-}
-
-impl OutsideWords {
-    /// Records a text outside of all elements, with its range of bytes.
-    fn says(&mut self, text: &str, (from, to): (usize, usize)) {
-        if self.last.1 != from {
-            self.before = self.last();
-            self.last = (from, to, false);
-        }
-        self.last.1 = to;
-        self.last.2 |= !text.trim().is_empty();
-    }
-
-    /// The last piece that is more than white space. None if there is no such piece.
-    fn last(&self) -> Option<(usize, usize)> {
-        let (from, to, has_words) = self.last;
-        if has_words { Some((from, to)) } else { self.before }
-    }
-
-    /// The byte range of the last text that isn't blank and that stands outside all elements or
-    /// within the agent's own element. White space around the text is left out. If a model writes
-    /// no `<response>`, this text may be its answer.
-    fn answer(&self, reply: &str) -> Option<(usize, usize)> {
-        let words = self.last()?;
-        let text = reply.get(words.0..words.1)?;
-        let from = words.0 + text.len() - text.trim_start().len();
-        Some((from, from + text.trim().len()))
-    }
 }
 
 impl ReplyReader {
@@ -216,6 +185,7 @@ impl ReplyReader {
             at: 0,
             response: 0,
             is_old,
+            cut: None,
             explains: explains_mistakes(rules),
             reading,
             open: OpenElements::default(),
@@ -225,8 +195,8 @@ impl ReplyReader {
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
         let (text, natives, answer) = (String::new(), Vec::new(), JsonAnswer::Never);
-        let ids = BTreeSet::new();
-        ReplyReader { config, parser, is_native, text, natives, ids, answer, collector }
+        let (ids, cut) = (BTreeSet::new(), None);
+        ReplyReader { config, parser, is_native, text, natives, ids, answer, cut, collector }
     }
 
     /// Sets the names that the agent's compensations may call.
@@ -249,6 +219,11 @@ impl ReplyReader {
         }
     }
 
+    /// Sets how the reply was cut. Native calls with broken JSON are told so from now on.
+    pub(super) fn is_cut(&mut self, cut: Option<CutReply>) {
+        self.cut = cut;
+    }
+
     /// Takes a call in the provider's own protocol. The call means the same as a `<tool_use>`. Open
     /// elements and fences end before the call, so that none of them hides it.
     pub(super) fn call(&mut self, call: &Call) -> Vec<ReplyPart> {
@@ -263,7 +238,9 @@ impl ReplyReader {
         let mut parts = self.end();
         self.collector.dialect = Some(CallDialect::Native);
         let from = self.text.len();
+        self.collector.cut = self.cut;
         parts.extend(self.parse(element));
+        self.collector.cut = None;
         if !matches!(self.answer, JsonAnswer::Never) {
             // The text before the call was no answer.
             self.answer = JsonAnswer::Blank;
@@ -327,15 +304,19 @@ impl ReplyReader {
     }
 
     /// Ends the reply. Returns the reply's text, the last parts, and the place of the last text
-    /// outside elements. This text is the answer of a model that writes no `<response>`. `is_cut`
-    /// says that the reply is incomplete.
-    pub(super) fn finished(self, is_cut: bool) -> (String, Vec<ReplyPart>, Option<(usize, usize)>) {
+    /// outside elements. This text is the answer of a model that writes no `<response>`. `cut` says
+    /// how the reply was cut, if it was.
+    pub(super) fn finished(
+        self,
+        cut: Option<CutReply>,
+    ) -> (String, Vec<ReplyPart>, Option<(usize, usize)>) {
         let ReplyReader { parser, text, mut collector, .. } = self;
+        collector.cut = cut;
         parser.finish(&mut |it| collector.hear(&it));
         let words = collector.words.answer(&text);
         let mut parts = collector.parts;
-        if is_cut {
-            cut(&mut parts);
+        if cut.is_some() {
+            cut_off(&mut parts);
         }
         (text, parts, words)
     }
@@ -420,8 +401,7 @@ impl PartCollector {
             }
             What::Finished { cut: Some(it) } => {
                 let call = called(it.name, event.source);
-                let fate = self.fate(it.name);
-                let text = format!("<{}> {fate}: the reply ended within it", it.name);
+                let text = self.why_cut(it.name, call.is_some());
                 self.parts.push(broken(call, &text, it.place.line, it.place.column));
             }
             _ => {}
@@ -451,6 +431,9 @@ impl PartCollector {
         };
         let what = if call == it.name { format!("<{call}>") } else { call.to_owned() };
         let (reason, snippet) = (it.reason, it.snippet);
+        if let Some(cut) = self.cut {
+            return cut.call(&what);
+        }
         if self.dialect == Some(CallDialect::Native) {
             return format!("{what} did not run: {reason}, at {snippet}\n{ESCAPES}.");
         }
@@ -458,6 +441,14 @@ impl PartCollector {
             "{what} did not run: in line {line} of your reply its JSON is broken: {reason}, at \
              {snippet}\n{ESCAPES}, or write the parameters as elements: {ELEMENTS}"
         )
+    }
+
+    /// The notice about an element within which the reply ended.
+    fn why_cut(&self, name: &str, is_call: bool) -> String {
+        match self.cut.filter(|_| is_call) {
+            Some(cut) => cut.call(&format!("<{name}>")),
+            None => format!("<{name}> {}: the reply ended within it", self.fate(name)),
+        }
     }
 
     /// The words by which a notice says that an element had no effect.
@@ -559,7 +550,7 @@ impl PartCollector {
 
 /// Changes the last parts of an incomplete reply: a response that was cut off isn't final, and is
 /// dropped if it is empty.
-fn cut(parts: &mut Vec<ReplyPart>) {
+fn cut_off(parts: &mut Vec<ReplyPart>) {
     parts.retain(|it| !matches!(it, ReplyPart::Response { text, .. } if text.is_empty()));
     for it in parts {
         if let ReplyPart::Response { is_final, .. } = it {

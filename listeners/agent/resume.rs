@@ -19,6 +19,7 @@ use super::generation::{FinalAnswer, Generation};
 use super::metadata_references::metadata_in;
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
+use super::provider_limits::Refusal;
 use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
@@ -62,6 +63,9 @@ impl TurnContext {
         let mut mind = Mind::clone(&self.mind);
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
             sent.iter().for_each(|it| mind.apply_sent(it));
+            if over.stop == CognitionOut::FULL {
+                return self.after_refusal(mind, until, Refusal::default()).await;
+            }
             let system = self.system_prompt(&sent);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
@@ -164,12 +168,13 @@ fn recalled(
         Generation { stop, error, limited, truncated, did: true, ..Generation::default() };
     let mut parts = reader.again(&text);
     let json = reader.json();
-    let (_, rest, words) = reader.finished(spoken.is_cut());
+    let (_, rest, words) = reader.finished(spoken.cut_short());
     let json = json.or(words).filter(|_| !spoken.is_cut());
     parts.extend(rest);
     spoken.text = text;
     let is_only_text = parts.iter().all(ReplyPart::is_only_text);
-    let words = words.filter(|_| is_only_text);
+    // What a reply was cut at was delivered before the stop.
+    let words = words.filter(|_| is_only_text && !spoken.is_cut());
     let words = words.and_then(|place| it.words_as_response(&spoken, rules, place));
     let answer = |finale, text: String| {
         let metadata = match it.agent().settings.has_references() {

@@ -3,14 +3,12 @@
 
 use pumphouse::listener::{Answer, NoteAbove};
 use pumphouse::model::estimate::{TOKEN_BYTES, prompt_bytes};
-use pumphouse::model::{Model, Prompt, Stop, Usage};
+use pumphouse::model::{Prompt, Stop, Usage};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::ContextCleared;
 
 use super::super::feed::PromptFeeds;
-use super::super::view::ClearContext;
 use super::Agent;
-use super::between_turns::delivered_as_written;
+use super::between_turns::{delivered_as_written, whole};
 use super::charge::Prepared;
 use super::context::{MetadataSet, TurnContext};
 use super::generation::{FinalAnswer, Generation, OngoingGeneration};
@@ -19,12 +17,12 @@ use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
 use super::provider_limits::{FILTERED, rate_limit_timer, rate_limited, wait_ms};
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
-use super::settings::{Dialect, Keep, OnFull};
+use super::settings::Dialect;
 use super::system_prompt::SystemPrompt;
 use super::words::{
-    AgentProgress, CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull,
-    Correction, Interrupt, Limited, Notice, RULES, Response, Stopped, counts_work,
-    explains_mistakes, text_may_answer,
+    AgentProgress, CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction,
+    Interrupt, Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes,
+    text_may_answer,
 };
 
 /// The maximum number of bytes of a turn's gist, which the agent's caller gets.
@@ -240,62 +238,6 @@ impl TurnContext {
         Ok(prompt)
     }
 
-    /// Returns the tokens of a prompt that exceeds the model's window, and the window in tokens.
-    /// The agent's own `max_tokens`, if it is set, has to fit in addition to the prompt. None if
-    /// both fit, or if the model declares no window.
-    pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
-        if let Some(record) = &self.record.0 {
-            // A replay takes the numbers from the log, since another version or tokenizer gives
-            // other estimates.
-            let then = record.iter().find_map(Entry::decode_if::<ContextFull>);
-            return then.map(|it| (it.tokens, it.window));
-        }
-        let agent = self.agent();
-        let window = u64::from(agent.model.window()?);
-        let reply = u64::from(agent.settings.max_tokens.unwrap_or(0));
-        let tokens = agent.model.prompt_tokens(prompt);
-        (tokens + reply > window).then_some((tokens, window))
-    }
-
-    /// Returns the outcome for a prompt that doesn't fit the model's window. This is a clear, or a
-    /// stop if nothing more can be hidden or the settings demand a stop. None for a prompt that
-    /// fits.
-    pub(super) async fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
-        let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
-        let mut emissions = Emissions::default();
-        let keep = self.keeps(prompt).filter(|_| agent.settings.on_context_full != OnFull::Stop);
-        emissions.add(Note(ContextFull { tokens, window, keep }));
-        let Some(keep) = keep else {
-            let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
-            return Some(TurnOutcome::Stopped("context-full", text, emissions));
-        };
-        if agent.settings.on_context_full == OnFull::Summarise
-            && let Some(summary) = self.write_summary(prompt, keep).await
-        {
-            emissions.add(Note(summary));
-        }
-        emissions.add(To("view", ClearContext { keep }));
-        Some(TurnOutcome::Full(emissions))
-    }
-
-    /// Returns the number of messages that stay in view when the prompt is cleared to fit the
-    /// window. The setting `context_keep` gives this number. If this handling follows a clear, the
-    /// number is at most half of what that clear kept. None if that clear kept one message.
-    pub(super) fn keeps(&self, prompt: &Prompt) -> Option<u64> {
-        // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
-        let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
-        if let Some(then) = then {
-            return then.keep;
-        }
-        let keep = kept(self.agent().settings.context_keep, &*self.agent().model, prompt);
-        let cleared = self.messages().filter_map(Entry::decode_if::<ContextCleared>).last();
-        match cleared.map(|it| it.kept_messages) {
-            Some(1) => None,
-            Some(kept) => Some((kept / 2).min(keep)),
-            None => Some(keep),
-        }
-    }
-
     /// Records the beginning of a turn, with the data from which the prompt can be rebuilt.
     async fn record_begin(
         &self,
@@ -316,6 +258,7 @@ impl TurnContext {
             waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
             bytes: prompt_bytes(prompt),
+            tokens_estimated: Some(agent.model.prompt_tokens(prompt)),
             dispatch: agent.settings.dispatch,
             action_limits: Limited::of(&agent.settings.action_limits),
             max_tokens: prompt.max_tokens,
@@ -345,7 +288,10 @@ impl TurnContext {
         drop(self.out.over.send(To("action", over.clone())));
         mind.record_silent_turn(turn, until, is_last);
         mind.end_turn(&over);
-        self.after_turn(mind, it).await
+        match it.too_long {
+            Some(refusal) => self.after_refusal(mind, until, refusal).await,
+            None => self.after_turn(mind, it).await,
+        }
     }
 
     /// The record of a turn's end.
@@ -370,6 +316,7 @@ impl TurnContext {
             answered_by: it.answered_by.clone(),
             is_idle: it.is_idle(is_old),
             calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),
+            went_out: it.went_out.then_some(true),
             wrote_root: (it.wrote_root && !is_old).then_some(true),
             awaits: it.awaits.clone(),
             held_from: held.map(|it| it.0 as u64),
@@ -413,7 +360,7 @@ impl TurnContext {
                 turn: mind.turns,
                 text: match fence(&it.outside).filter(|_| explains_mistakes(rules)) {
                     Some(mark) => fenced(mark),
-                    None => self.correction(&it.outside, &it.text),
+                    None => it.empty().unwrap_or_else(|| self.correction(&it.outside, &it.text)),
                 },
             }));
         }
@@ -473,7 +420,7 @@ impl TurnContext {
         match (&answer.finale, filled) {
             (Some(element), _) => emissions.add(Answer::new(asked, element.clone())),
             (None, text) => {
-                let text = text.unwrap_or_default();
+                let text = whole(mind, text.unwrap_or_default());
                 let (was_held, at) = (false, None);
                 let response = Response { is_final: true, turn, was_held, at, text };
                 emissions.add(Answer::new(asked, response));
@@ -481,25 +428,6 @@ impl TurnContext {
         }
         mind.close_response(true, false);
         Ok(())
-    }
-}
-
-/// The number of messages that stay in view. For [`Keep::Tokens`], the first message and the newest
-/// messages that fit into the number of tokens are counted.
-fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
-    match keep {
-        Keep::Messages(count) => count.max(1),
-        Keep::Tokens(most) => {
-            let (mut count, mut sum) = (1, 0);
-            for it in prompt.messages.iter().rev() {
-                sum += model.message_tokens(it);
-                if sum > most {
-                    break;
-                }
-                count += 1;
-            }
-            count
-        }
     }
 }
 
@@ -534,8 +462,8 @@ impl TurnContext {
         format!("[{what} {answer}, or {call}.]")
     }
 
-    /// The text of a reply as its response, if the settings allow this. None if the reply is
-    /// incomplete, or if the text is a code fence with one of the tags in [`FENCED`].
+    /// The text of a reply as its response, if the settings allow this. None if the provider's
+    /// filter stopped the reply, or if the text is a code fence with one of the tags in [`FENCED`].
     pub(super) fn words_as_response(
         &self,
         it: &Generation,
@@ -544,8 +472,7 @@ impl TurnContext {
     ) -> Option<String> {
         let is_response = self.agent().settings.text_is_response()
             && text_may_answer(rules)
-            && it.stop == Stop::End.as_str()
-            && !it.is_cut();
+            && it.stop != Stop::Filtered.as_str();
         let words = it.text.get(from..to).filter(|_| is_response)?;
         let is_fenced = fence(words).is_some() && FENCED.iter().any(|tag| words.contains(tag));
         (!is_fenced).then(|| words.to_owned())
@@ -582,6 +509,12 @@ fn fenced(open: &str) -> String {
 }
 
 impl Generation {
+    /// The correction of a reply that was cut before it said anything. None for any other reply.
+    fn empty(&self) -> Option<String> {
+        let is_empty = !self.did && self.outside.trim().is_empty();
+        self.cut_short().filter(|_| is_empty)?.nothing()
+    }
+
     /// Whether the reply had no effect, so that the model gets a correction. Such a reply is empty,
     /// or has text outside of elements and nothing else but thoughts.
     fn is_idle(&self, is_old: bool) -> bool {
@@ -589,7 +522,8 @@ impl Generation {
             // 0.1.0 looked at calls, payloads and responses only.
             return !self.acted && self.error.is_none() && self.answer.is_none();
         }
-        let is_said = !self.outside.trim().is_empty() || !self.thought;
+        // A thought that took the whole reply leads nowhere.
+        let is_said = !self.outside.trim().is_empty() || !self.thought || self.truncated;
         !self.did && self.error.is_none() && self.answer.is_none() && is_said
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
-use pumphouse::wire::core::{NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned};
+use pumphouse::wire::core::{
+    ContextCleared, NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned,
+};
 
 use super::super::feed_contents::words::{ContextFeed, DeclareFeeds, FeedsRefreshed, RefreshFeeds};
 use super::super::metadata::words::MetadataChanged;
@@ -16,8 +18,8 @@ use super::super::view::{ClearContext, UndoClear};
 use super::super::words::action::{Action, ActionResult, CancelAction, Status};
 use super::super::words::agent::root;
 use super::super::words::agent::{
-    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction, Interrupt, Notice,
-    Response, ResponseWaits, Stopped, flag, is_last_word,
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
+    Notice, Response, ResponseWaits, Stopped, flag, is_last_word,
 };
 use super::what_next::Stop;
 use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
@@ -154,6 +156,8 @@ impl Mind {
             self.begin_next();
         } else if entry.from() == "core" && self.apply_core(entry) {
         } else if let Some(of) = entry.reply_to().map(|it| it.seq) {
+            let cleared = entry.decode_if::<ContextCleared>().map(|it| it.kept_messages);
+            self.cleared = cleared.or(self.cleared);
             self.settle_outstanding(of, entry);
         }
     }
@@ -244,6 +248,9 @@ impl Mind {
         } else if let Some(notice) = entry.decode_if::<Notice>() {
             self.add_notice(entry.seq(), notice);
         } else if let Some(response) = entry.decode_if::<Response>() {
+            if self.turn.is_some() && !response.is_final {
+                self.partial = Some(response.text);
+            }
             if !response.is_final || self.is_of_work(entry) {
                 self.close_response(response.is_final, response.was_held);
             }
@@ -261,6 +268,10 @@ impl Mind {
             self.tools = Arc::new(entry.decode().unwrap_or_default());
         } else if entry.is::<RefreshFeeds>() {
             (self.asked, self.has_feeds) = (Some(entry.id().clone()), false);
+        } else if let Some(full) = entry.decode_if::<ContextFull>() {
+            if full.is_refused == Some(true) {
+                self.measure.refuse(&full);
+            }
         } else if entry.is::<Done>() {
             let of = entry.reply_to().map(|it| it.seq);
             self.interrupts.retain(|it| Some(*it) != of);

@@ -7,6 +7,8 @@
 //! *under way*. `docs/agents.md` has the rules.
 
 mod names;
+mod measure;
+mod repeated;
 mod what_next;
 mod apply;
 mod turns;
@@ -21,6 +23,8 @@ use serde_json::{Map, Value};
 use super::schedule::CurrentThread;
 use super::words::action::{Mode, Status};
 use super::words::agent::CognitionTools;
+use measure::Measure;
+pub use repeated::RepeatedFault;
 pub use what_next::{Next, Rules, Stop, StopReason, Wake};
 
 /// What happens to a final response while actions of its work are unfinished.
@@ -57,7 +61,7 @@ pub struct Mind {
     /// The version of the rules that the agent's newest turn follows. None for turns of 0.1.0.
     pub rules: Option<u32>,
     /// The number of turns that don't count against `max_turns`: a stop of the pump cut them off,
-    /// or they only waited for a rate limit.
+    /// their prompt was refused as too long, or they only waited for a rate limit.
     pub uncounted: u64,
     /// The newest system prompt of the agent's model. None before the first one.
     pub system: Option<Arc<str>>,
@@ -78,10 +82,24 @@ pub struct Mind {
     pub pending: VecDeque<PendingResponse>,
     /// The entry numbers of interrupts that the agent hasn't answered yet.
     pub interrupts: Vec<u64>,
+    /// The texts of the work's responses that were cut and delivered as far as they go. The next
+    /// response continues them.
+    pub cut_texts: Vec<String>,
+    /// The newest partial response of the running turn.
+    partial: Option<String>,
     /// The number of turns in a row that did nothing.
     pub idle: u32,
+    /// The call that failed in the same way in each of the last turns. None if there is none.
+    pub repeated: Option<RepeatedFault>,
+    /// The calls of the running turn that did not run.
+    faults: Vec<RepeatedFault>,
     /// The error of the agent's newest turn. Empty if there was none.
     pub error: String,
+    /// The number of messages that the newest clear kept, if no prompt has fitted the model's
+    /// window since.
+    pub cleared: Option<u64>,
+    /// What the agent's turns have shown about the tokens of its model.
+    measure: Measure,
     /// The agent's unsettled reservation in the tree's budget. None if it has none.
     pub(super) reserved: Option<Charge>,
     /// The turn that is running. None between turns.
@@ -294,7 +312,7 @@ struct LastTurn {
     /// Whether the model's provider takes no more requests for a while. A timer ticks when the
     /// provider may be asked again.
     is_limited: bool,
-    /// Whether a stop of the pump cut the turn off.
+    /// Whether a stop of the pump cut the turn off, or the provider refused its prompt as too long.
     is_cut: bool,
     /// Whether the provider's filter stopped the reply.
     is_filtered: bool,
@@ -340,6 +358,20 @@ impl Mind {
     pub fn turns_spent(&self, rules: &Rules) -> u64 {
         let before = if rules.counts_work { self.before } else { 0 };
         self.turns_counted().saturating_sub(before)
+    }
+
+    /// The tokens of a prompt that a model with this description estimates at so many, as the
+    /// provider's counts in earlier turns correct the estimate.
+    #[must_use]
+    pub fn tokens(&self, model: &str, estimated: u64) -> u64 {
+        self.measure.tokens(model, estimated)
+    }
+
+    /// The most tokens that a model with this description takes: those that it declares, or fewer
+    /// if its provider refused a shorter prompt. None if neither is known.
+    #[must_use]
+    pub fn window(&self, model: &str, declared: Option<u64>) -> Option<u64> {
+        self.measure.window(model, declared)
     }
 
     /// The number of turns in a row in which the model failed. Waiting for a rate limit doesn't

@@ -12,15 +12,17 @@ use super::super::words::action::{Action, Mode, OnError, Status};
 use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
 use super::what_next::{RATE_LIMITS_MAX, Stop};
 use super::{
-    ActionRecord, Awaited, HeldBack, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work,
+    ActionRecord, Awaited, HeldBack, LastTurn, Mind, OpenTurn, PendingResponse, Queued,
+    RepeatedFault, Work,
 };
 
 impl Mind {
     pub(super) fn begin_turn(&mut self, entry: &Entry, cognition: &CognitionIn) {
         self.turns = self.turns.max(cognition.turn);
         self.rules = cognition.rules;
+        self.measure.begin(&cognition.model, cognition.tokens_estimated);
         self.turn = Some(OpenTurn { at: entry.seq(), is_last: cognition.is_last == Some(true) });
-        self.written.clear();
+        (self.written, self.faults, self.partial) = (Vec::new(), Vec::new(), None);
         let shown = self.shown(cognition.until);
         self.take_shown(&shown);
         for acting in self.actions.values_mut() {
@@ -54,6 +56,7 @@ impl Mind {
             if let Some(Queued::Ask(_)) = self.queue.remove(at)
                 && let Some(work) = &mut self.work
             {
+                self.repeated = None;
                 work.asked.push(*at);
             }
         }
@@ -123,7 +126,10 @@ impl Mind {
                 Some(text) => self.hold_back(notice.turn, text),
                 None => self.withdraw_held(),
             }
-        } else if let Some(id) = notice.call {
+        } else if let Some(fault) = RepeatedFault::of(&notice)
+            && let Some(id) = notice.call
+        {
+            self.faults.push(fault);
             let acting = ActionRecord {
                 id,
                 turn: notice.turn,
@@ -141,7 +147,14 @@ impl Mind {
 
     pub(in super::super) fn end_turn(&mut self, cognition: &CognitionOut) {
         let turn = self.turn.take();
-        let is_cut = cognition.stop == CognitionOut::STOPPED;
+        let is_full = cognition.stop == CognitionOut::FULL;
+        let is_cut = is_full || cognition.stop == CognitionOut::STOPPED;
+        if let Some(tokens) = cognition.tokens_in {
+            self.measure.count(tokens);
+        }
+        if cognition.error.is_none() {
+            self.cleared = None;
+        }
         self.last.is_over = true;
         self.last.is_cut = is_cut;
         self.last.is_filtered = cognition.stop == model::Stop::Filtered.as_str();
@@ -161,6 +174,14 @@ impl Mind {
             true => self.failures + u32::from(!only_waits),
             false => 0,
         };
+        let partial = self.partial.take();
+        self.cut_texts.extend(partial.filter(|_| cognition.went_out == Some(true)));
+        let faults = take(&mut self.faults);
+        if self.last.began {
+            self.repeated = None;
+        } else if !(is_cut || self.last.failed && faults.is_empty()) {
+            self.repeated = RepeatedFault::after(self.repeated.take(), faults);
+        }
         self.is_refused = self.last.failed && cognition.refused == Some(true);
         self.idle = if cognition.is_idle { self.idle + 1 } else { 0 };
         let written = take(&mut self.written);
@@ -280,6 +301,7 @@ impl Mind {
             self.interrupts.retain(|it| *it > until);
         }
         self.turn = None;
+        self.cleared = None;
         self.written.clear();
         self.close();
     }
@@ -303,6 +325,7 @@ impl Mind {
     pub(super) fn close(&mut self) {
         self.work = None;
         self.pending.clear();
+        self.cut_texts.clear();
         (self.asked, self.has_feeds) = (None, false);
         self.begin_next();
     }
@@ -314,7 +337,7 @@ impl Mind {
         }
         (self.last, self.idle, self.failures) = (LastTurn::default(), 0, 0);
         (self.is_refused, self.slept) = (false, false);
-        (self.waits, self.awaited) = (0, None);
+        (self.waits, self.awaited, self.repeated) = (0, None, None);
         let next = self.queue.iter().find_map(|(seq, it)| match it {
             Queued::Ask(asker) => Some((*seq, asker.clone(), None)),
             Queued::Tick(timer) => {

@@ -16,6 +16,9 @@ use super::{
 /// An agent stops after this many consecutive turns without an effect, if no news has come and
 /// nothing is under way.
 pub(super) const IDLE_MAX: u32 = 2;
+/// An agent stops after this many consecutive turns in which a call failed in the same way before
+/// it ran, and nothing else began.
+pub(super) const REPEATS_MAX: u32 = 3;
 /// An agent stops after this many consecutive turns in which the model failed.
 pub(super) const FAILURES_MAX: u32 = 3;
 
@@ -90,6 +93,8 @@ pub enum StopReason {
     Model,
     /// The agent's last turns did nothing.
     Idle,
+    /// A call failed in the same way in each of the agent's last turns.
+    Repeated,
 }
 
 impl Mind {
@@ -118,6 +123,10 @@ impl Mind {
         }
         if self.idle >= IDLE_MAX && !is_news && self.under_way().next().is_none() {
             return Next::Stop(StopReason::Idle);
+        }
+        let repeats = self.repeated.as_ref().map_or(0, |it| it.turns);
+        if repeats >= REPEATS_MAX && !is_news && self.under_way().next().is_none() {
+            return Next::Stop(StopReason::Repeated);
         }
         if self.is_blocked(rules) || self.held().is_some() || self.joins(rules) {
             return Next::Wait;
@@ -413,7 +422,7 @@ impl Mind {
                     let set = self.timers.get(timer);
                     *seq == work.id || set.is_some_and(|it| it.work == work.id)
                 }
-                (Queued::Ask(_) | Queued::Tick(_), Stop::Spent) => {
+                (Queued::Ask(_) | Queued::Tick(_), Stop::Spent | Stop::Full) => {
                     is_unturned && self.is_news(queued)
                 }
                 _ => false,
@@ -429,7 +438,7 @@ impl Mind {
                 _ => {}
             }
         }
-        if stop != Stop::Other {
+        if matches!(stop, Stop::Interrupted | Stop::Spent) {
             taken.timers.extend(timers);
             taken.timers.sort_unstable();
             taken.timers.dedup();
@@ -448,6 +457,8 @@ pub enum Stop {
     Interrupted,
     /// The agent's turns or its budget are spent.
     Spent,
+    /// The prompt doesn't fit the model's window.
+    Full,
     /// Any other cause.
     Other,
 }
@@ -459,6 +470,7 @@ impl Stop {
         match reason {
             "interrupted" => Stop::Interrupted,
             "turns" | "budget" => Stop::Spent,
+            "context-full" => Stop::Full,
             _ => Stop::Other,
         }
     }

@@ -7,6 +7,7 @@ use pumphouse::wire::core::ContextCleared;
 
 use super::super::words::agent::root;
 use super::super::words::agent::{CognitionOut, ContextSummary, Correction, Notice};
+use super::pairs::Replies;
 use super::pending::{AgentProgress, CallKind, Pending, PendingCall};
 
 /// A request to hide messages.
@@ -23,7 +24,8 @@ pub(super) struct Request<'a> {
 ///
 /// The first message and the newest ones stay, `keep` messages in all. Of each sender's unanswered
 /// questions, the oldest and the newest stay. Calls without a result stay, and so do messages that
-/// an agent at work hasn't been shown.
+/// an agent at work hasn't been shown. A call, its result and the reply that made it stay together,
+/// or are hidden together, so a few more messages than `keep` may stay.
 pub(super) fn choose(
     request: &Request<'_>,
     view: &[Entry],
@@ -50,6 +52,7 @@ pub(super) fn choose(
     except.extend(view.iter().filter(|it| readers.is_news(it)).map(Entry::seq));
     // Summaries stay, since they stand for hidden messages.
     except.extend(view.iter().filter(|it| it.is::<ContextSummary>()).map(Entry::seq));
+    Replies::of(view).complete(&mut except, upto, &readers.running());
     let in_view: BTreeSet<u64> = view.iter().map(Entry::seq).collect();
     except.retain(|it| (2..=upto).contains(it) && in_view.contains(it));
     let is_hidden = |seq: u64| (2..=upto).contains(&seq) && !except.contains(&seq);
@@ -84,6 +87,11 @@ impl<'a> Readers<'a> {
 
     fn agent(&self, name: &str) -> Option<&'a AgentProgress> {
         self.agents.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
+    }
+
+    /// The entries with which the turns began that aren't over.
+    fn running(&self) -> Vec<u64> {
+        self.agents.iter().filter_map(|(_, it)| it.begun).collect()
     }
 
     /// Whether an entry counts as a message. Refused entries and bookkeeping don't count. In a

@@ -4,6 +4,7 @@
 
 mod part;
 mod pending;
+mod pairs;
 mod choose;
 mod words;
 

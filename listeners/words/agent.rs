@@ -125,6 +125,9 @@ pub struct CognitionIn {
     /// How many bytes the prompt has.
     #[payload(attribute)]
     pub bytes: u64,
+    /// About how many tokens the prompt has, by the model's own estimate.
+    #[payload(attribute)]
+    pub tokens_estimated: Option<u64>,
     /// When the actions of this turn begin.
     #[payload(attribute)]
     pub dispatch: Dispatch,
@@ -237,7 +240,8 @@ pub struct CognitionOut {
     #[payload(attribute)]
     pub turn: u64,
     /// Why the reply ended: `end`, `stop-text`, `max-tokens`, `calls`, `filtered`, `interrupted`,
-    /// `stopped` (by the pump), `error`, or a word of the provider.
+    /// `stopped` (by the pump), `context-full` (the provider refused the prompt as too long),
+    /// `error`, or a word of the provider.
     #[payload(attribute, example = "end")]
     pub stop: String,
     /// Whether the reply is incomplete.
@@ -284,6 +288,9 @@ pub struct CognitionOut {
     /// The places of native calls in the reply: for each, its first byte and the byte after it.
     #[payload(attribute, list, no_example)]
     pub calls: Option<Vec<u64>>,
+    /// Whether a response of a reply that was cut was delivered as far as it goes.
+    #[payload(attribute, no_example)]
+    pub went_out: Option<bool>,
     /// Whether the agent asked itself for another turn, by a payload of its own name.
     #[payload(attribute)]
     pub wrote_root: Option<bool>,
@@ -305,6 +312,8 @@ pub struct CognitionOut {
 impl CognitionOut {
     /// The `stop` of a reply that a stop of the pump cut off.
     pub const STOPPED: &str = "stopped";
+    /// The `stop` of a turn whose prompt the provider refused as too long.
+    pub const FULL: &str = "context-full";
 }
 
 /// Returns the value of a boolean attribute of an entry's payload, without parsing the whole
@@ -465,6 +474,9 @@ pub struct ContextFull {
     /// How many messages stay in view; absent if the agent stops instead.
     #[payload(attribute)]
     pub keep: Option<u64>,
+    /// Whether the provider refused the prompt; absent if the prompt's estimate is over the window.
+    #[payload(attribute)]
+    pub is_refused: Option<bool>,
 }
 
 /// A model's summary of the messages that the next clear hides. Prompts show it in their place
@@ -526,7 +538,8 @@ pub struct Stopped {
     /// How many turns it had.
     #[payload(attribute)]
     pub turns: u64,
-    /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`, `interrupted`.
+    /// Why, in a word: `idle`, `repeated`, `turns`, `budget`, `context-full`, `model`,
+    /// `interrupted`.
     #[payload(attribute, example = "idle")]
     pub reason: String,
     /// The last entry that the agent looked at; absent in threads of 0.1.0.

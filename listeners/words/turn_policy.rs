@@ -58,6 +58,7 @@ mod tests {
             is_last: None,
             waiting: None,
             digest: "ab".to_owned(),
+            tokens_estimated: None,
             bytes: 9,
             dispatch: Dispatch::AfterResponse,
             action_limits: None,

@@ -93,7 +93,7 @@ pub struct Manifest {
     pub meta: Option<Allow>,
     /// The provider files of the manifest's models, in the order of the models.
     pub providers: Vec<UsedProvider>,
-    /// Warnings about provider files. The pump can run in spite of them.
+    /// Warnings about provider files and models. The pump can run in spite of them.
     pub warnings: Vec<Mistakes>,
     /// The limits of the pump.
     pub limits: Limits,

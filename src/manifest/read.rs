@@ -186,7 +186,7 @@ struct Reader<'a> {
     settable: RefCell<SettableFeeds>,
     /// The provider files of the models.
     providers: RefCell<Vec<UsedProvider>>,
-    /// The warnings about the provider files.
+    /// The warnings about provider files and models.
     warnings: RefCell<Vec<Mistakes>>,
     mistakes: RefCell<Vec<Mistake>>,
 }
@@ -195,6 +195,12 @@ impl Reader<'_> {
     /// The manifest's own folder.
     fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Adds a warning: the pump can run in spite of it.
+    fn doubt(&self, warning: Mistake) {
+        let all = Mistakes::new(&self.file.display().to_string(), vec![warning]);
+        self.warnings.borrow_mut().push(all.with_files(self.pods.files.clone()));
     }
 
     fn wrong(&self, mistake: Mistake) {

@@ -20,6 +20,10 @@ pub struct Error {
     pub retry_after: Option<Duration>,
     /// Whether the same request may succeed later.
     pub retry: bool,
+    /// The tokens of a prompt that is too long, if the server says how many there are.
+    pub prompt_tokens: Option<u64>,
+    /// The tokens that the model takes, if the server says so of a prompt that is too long.
+    pub window: Option<u64>,
     /// The name of the model that failed, if a [router](crate::model::Router) asked it.
     pub model: Option<Box<str>>,
     /// The turn's other failed attempts, the oldest first.
@@ -108,6 +112,8 @@ impl Error {
             said: None,
             retry_after: None,
             retry,
+            prompt_tokens: None,
+            window: None,
             model: None,
             tried: Vec::new(),
         }

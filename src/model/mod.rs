@@ -135,6 +135,11 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
+    /// Why a temperature isn't sent to the model. None if it is sent.
+    fn refuses_temperature(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether a turn could begin now. A model without limits always has room.
     fn has_room(&self) -> bool {
         true

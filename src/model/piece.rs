@@ -134,6 +134,20 @@ impl Usage {
     pub fn new(input: u64, output: u64) -> Usage {
         Usage { input, output, ..Usage::default() }
     }
+
+    /// The usage after newer counts. Each count covers the whole reply so far, so a newer count of
+    /// 0 takes nothing back.
+    pub(crate) fn recounted(self, newer: Usage) -> Usage {
+        let count = |counted, newer| if newer > 0 { newer } else { counted };
+        Usage {
+            input: count(self.input, newer.input),
+            output: count(self.output, newer.output),
+            cached: count(self.cached, newer.cached),
+            cache_written: count(self.cache_written, newer.cache_written),
+            reasoning: count(self.reasoning, newer.reasoning),
+            cost_micros: newer.cost_micros.filter(|it| *it > 0).or(self.cost_micros),
+        }
+    }
 }
 
 /// The reason for a reply's end.

@@ -167,6 +167,10 @@ impl Model for Bounded {
         self.model.price()
     }
 
+    fn refuses_temperature(&self) -> Option<&'static str> {
+        self.model.refuses_temperature()
+    }
+
     fn has_room(&self) -> bool {
         self.gate.state().wait(0, clock::now_us()).is_none() && self.model.has_room()
     }

@@ -49,6 +49,9 @@ impl Reader<'_> {
                 None
             }
         };
+        if let Some(why) = model.as_ref().and_then(|it| it.refuses_temperature()) {
+            self.unsent(item.key("temperature"), &joined(path, "temperature"), why);
+        }
         let settings = self.settings(item, path);
         let organism = self.organism.clone();
         let settings = Settings { has_triggers: is_watched, organism, ..settings? };

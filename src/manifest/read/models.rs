@@ -241,7 +241,19 @@ impl Reader<'_> {
             let place = item.key(it.setting).unwrap_or(item).place;
             self.wrong(Mistake::new(place, it.to_string()).at(&joined(path, it.setting)));
         };
-        settings.build().map_err(wrong).ok()
+        let model = settings.build().map_err(wrong).ok()?;
+        for (setting, why) in model.unsent() {
+            self.unsent(item.key(setting), &joined(path, setting), why);
+        }
+        Some(model)
+    }
+
+    /// Warns of a setting that isn't sent, since the model refuses it.
+    pub(super) fn unsent(&self, at: Option<&Node>, path: &str, why: &str) {
+        if let Some(at) = at {
+            let warning = Mistake::new(at.place, format!("it is not sent: {why}")).at(path);
+            self.doubt(warning.advice("leave it out; `extra` sends it all the same"));
+        }
     }
 
     /// The table of prices that a manifest names.

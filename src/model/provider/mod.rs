@@ -168,6 +168,11 @@ impl Provider {
         self.template.as_ref().is_none_or(Template::takes_attachments)
     }
 
+    /// The wire that writes the requests. None if a template of the provider file does.
+    pub(super) fn writes(&self) -> Option<Wire> {
+        self.template.is_none().then(|| self.wire.unwrap_or_default())
+    }
+
     /// A prompt as the JSON object of a request.
     pub(super) fn body(&self, content: &RequestContent<'_>) -> Map<String, Value> {
         match &self.template {

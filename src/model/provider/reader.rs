@@ -90,7 +90,9 @@ impl Reader for WithPaths {
             usage: gathered.usage.is_some(),
             stop: was_stopped || gathered.is_stopped(),
         };
-        gathered.usage = gathered.usage.take().or(usage);
+        if let Some(before) = usage {
+            gathered.usage = Some(before.recounted(gathered.usage.unwrap_or_default()));
+        }
         read?;
         let Ok(event) = serde_json::from_str::<Value>(data) else { return Ok(()) };
         self.progress.read(&self.rules, &event, found, gathered)

@@ -225,7 +225,7 @@ impl Progress {
     }
 
     /// Takes the counts of tokens. Each count covers the whole reply so far. Counts that the event
-    /// doesn't have stay as they are.
+    /// doesn't have, or that are 0, stay as they are.
     fn used(&mut self, extract: &Extract, event: &Value, gathered: &mut Gathered) {
         let paths = &extract.usage;
         // These may be counts that the wire's own reader found.
@@ -239,7 +239,7 @@ impl Progress {
         let mut is_told = false;
         for (paths, count) in counts {
             if let Some(sum) = paths.sum(event) {
-                (*count, is_told) = (sum, true);
+                (*count, is_told) = (if sum > 0 { sum } else { *count }, true);
             }
         }
         if is_told {

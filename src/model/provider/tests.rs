@@ -231,6 +231,9 @@ fn asked(prompt: &Prompt) -> Value {
         is_streamed: true,
         is_structured: true,
         tools: &prompt.tools,
+        window: None,
+        host: "127.0.0.1",
+        extra: &Map::new(),
         prompt,
     };
     provider(ASKED).body(&asked).into()

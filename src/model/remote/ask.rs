@@ -6,7 +6,7 @@ use std::io;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, Url};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::model::remote::Settings;
 use crate::model::wire::{RequestContent, SentTools};
@@ -14,7 +14,8 @@ use crate::model::{Error, Kind, Prompt, Wait};
 use crate::tls_trust;
 
 /// Returns the body of a request as the provider writes it, changed by the settings' `extra` keys.
-pub(super) fn body(settings: &Settings, prompt: &Prompt, tools: &SentTools) -> Value {
+/// `host` is that of the server.
+pub(super) fn body(settings: &Settings, host: &str, prompt: &Prompt, tools: &SentTools) -> Value {
     let prompt = &*tools.prompt(prompt);
     let content = RequestContent {
         model: &settings.model,
@@ -24,16 +25,38 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt, tools: &SentTools) -> V
         is_structured: settings.is_structured,
         is_streamed: settings.is_streamed,
         tools: &tools.all,
+        window: settings.window,
+        host,
+        extra: &settings.extra,
         prompt,
     };
     let mut body = settings.provider.body(&content);
-    for (key, value) in &settings.extra {
-        match value {
-            Value::Null => drop(body.remove(key)),
-            value => drop(body.insert(key.clone(), value.clone())),
+    // A server refuses both keys together, so the author's own one stands alone.
+    if LIMIT_KEYS.iter().any(|it| settings.extra.contains_key(*it)) {
+        LIMIT_KEYS.iter().for_each(|it| drop(body.remove(*it)));
+    }
+    merge(&mut body, &settings.extra);
+    body.into()
+}
+
+/// The keys of chat completions for the most tokens of a reply.
+const LIMIT_KEYS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// Puts keys into a JSON object. Objects are merged key by key, `null` removes a key, and any other
+/// value replaces what stands there.
+fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+    for (key, value) in extra {
+        match (body.get_mut(key), value) {
+            (_, Value::Null) => drop(body.remove(key)),
+            (Some(Value::Object(own)), Value::Object(more)) => merge(own, more),
+            (_, Value::Object(more)) => {
+                let mut own = Map::new();
+                merge(&mut own, more);
+                body.insert(key.clone(), own.into());
+            }
+            (_, value) => drop(body.insert(key.clone(), value.clone())),
         }
     }
-    body.into()
 }
 
 /// Sends a request, and waits for the head of the answer.
@@ -96,7 +119,7 @@ mod tests {
     use crate::model::{Call, Remote, Role, Tool, Wire};
 
     fn whole_body(settings: &Settings, prompt: &Prompt) -> Value {
-        body(settings, prompt, &SentTools::new(Wire::OpenAiChat, &prompt.tools))
+        body(settings, "127.0.0.1", prompt, &SentTools::new(Wire::OpenAiChat, &prompt.tools))
     }
 
     fn settings() -> Settings {
@@ -183,5 +206,32 @@ mod tests {
             }],
         });
         assert_eq!(whole_body(&settings().extra(extra), &prompt), expected);
+    }
+
+    #[test]
+    fn extra_keys_are_merged_deeply() {
+        let check = |wire: Wire, extra: Value, key: &str, expected: Value| {
+            let Value::Object(extra) = extra else { unreachable!() };
+            let settings = Remote::at(wire, "http://127.0.0.1:1/v1", "m").max_tokens(64);
+            let settings = settings.window(4_096).temperature(0.5).extra(extra);
+            let (prompt, tools) = (Prompt::new("").user("Hi"), SentTools::new(wire, &[]));
+            let body = body(&settings, "127.0.0.1", &prompt, &tools);
+            assert_eq!(body.get(key).cloned().unwrap_or_default(), expected, "{key}");
+        };
+        let options = json!({ "options": { "top_k": 40, "num_ctx": 8_192, "temperature": null } });
+        let expected = json!({ "num_ctx": 8_192, "num_predict": 64, "top_k": 40 });
+        check(Wire::Ollama, options, "options", expected);
+        let deep = json!({ "generationConfig": { "thinkingConfig": { "x": 1, "y": null } } });
+        let expected = json!({
+            "maxOutputTokens": 64, "temperature": 0.5, "thinkingConfig": { "x": 1 },
+        });
+        check(Wire::Gemini, deep, "generationConfig", expected);
+        let chat = Wire::OpenAiChat;
+        check(chat, json!({ "stream_options": null }), "stream_options", Value::Null);
+        check(chat, json!({ "stop": ["A"] }), "stop", json!(["A"]));
+        // Two keys for the limit of a reply are refused together.
+        let long = || json!({ "max_completion_tokens": 9 });
+        check(chat, long(), "max_tokens", Value::Null);
+        check(chat, long(), "max_completion_tokens", json!(9));
     }
 }

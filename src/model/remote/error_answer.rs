@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::clock;
 use crate::limits::ModelLimits;
 use crate::model::remote::Settings;
+use crate::model::remote::too_long::{self, TooLong};
 use crate::model::{Error, Kind, retry_pause};
 
 /// The most characters of a server's message that an error repeats.
@@ -58,12 +59,13 @@ pub(crate) fn within(error: &Value) -> Error {
     let status = body.code.parse().ok().and_then(|it| StatusCode::from_u16(it).ok());
     let (kind, retry) = body.kind(status);
     let message = "the server failed in the middle of its reply";
-    Error {
+    let error = Error {
         retry,
         status: status.map(|it| it.as_u16()),
         said: body.message.as_deref().and_then(said),
         ..Error::new(kind, message)
-    }
+    };
+    body.measured(error)
 }
 
 pub(super) fn is_html(headers: &HeaderMap) -> bool {
@@ -82,6 +84,8 @@ struct ErrorBody {
     message: Option<String>,
     code: String,
     kind: String,
+    /// How much too long the prompt is, if the error says that.
+    too_long: TooLong,
 }
 
 impl ErrorBody {
@@ -96,10 +100,22 @@ impl ErrorBody {
             _ => None,
         };
         let messages = [error, &error["message"], &error["detail"], &error["error"]];
+        let message = messages.into_iter().find_map(text);
+        let words = message.as_deref().unwrap_or_default().to_ascii_lowercase();
         ErrorBody {
-            message: messages.into_iter().find_map(text),
+            too_long: TooLong::of(error, &words),
+            message,
             code: text(&error["code"]).unwrap_or_default(),
             kind: text(&error["type"]).unwrap_or_default(),
+        }
+    }
+
+    /// Adds to an error how much too long the prompt is, if that is the error.
+    fn measured(&self, error: Error) -> Error {
+        let TooLong { prompt_tokens, window } = self.too_long;
+        match error.kind {
+            Kind::PromptTooLong => Error { prompt_tokens, window, ..error },
+            _ => error,
         }
     }
 
@@ -109,7 +125,7 @@ impl ErrorBody {
             format!("{} {} {}", self.code, self.kind, self.message.as_deref().unwrap_or(""));
         let words = words.to_ascii_lowercase();
         let has = |all: &[&str]| all.iter().any(|it| words.contains(it));
-        if has(&["context_length", "exceed_context", "context length", "context window"]) {
+        if too_long::says_so(&words) {
             return (Kind::PromptTooLong, false);
         }
         let Some(status) = status else {
@@ -151,7 +167,7 @@ fn refused(status: StatusCode, body: &ErrorBody, headers: &HeaderMap, url: &Url)
         (_, 404) => format!("the server has no such model or address: {status}"),
         _ => format!("the server refuses the request: {status}"),
     };
-    Error { status: Some(status.as_u16()), retry, ..Error::new(kind, message) }
+    body.measured(Error { status: Some(status.as_u16()), retry, ..Error::new(kind, message) })
 }
 
 /// The beginning of a message, on one line. None if it is empty.

@@ -2,6 +2,7 @@
 
 mod ask;
 mod reply;
+mod too_long;
 pub(super) mod error_answer;
 mod settings;
 mod timeouts;
@@ -16,6 +17,7 @@ use reqwest::{Client, Url};
 use crate::limits::ModelLimits;
 use crate::model::remote::reply::RemoteReply;
 use crate::model::remote::timeouts::Timers;
+use crate::model::wire::parameters::{Parameter, Served};
 use crate::model::wire::{SentTools, left_out};
 use crate::model::{
     Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Tool, Wire,
@@ -64,6 +66,26 @@ impl Remote {
         Settings::of_provider(provider, model.into())
     }
 
+    /// The settings that aren't sent, each with the reason: the model refuses them.
+    pub(crate) fn unsent(&self) -> Vec<(&'static str, &'static str)> {
+        let settings = &self.settings;
+        let said = [
+            ("temperature", settings.temperature.is_some(), Parameter::Temperature),
+            ("effort", settings.effort.is_some(), Parameter::Effort),
+        ];
+        let said = said.into_iter().filter(|(_, is_said, _)| *is_said);
+        said.filter_map(|(name, _, it)| Some((name, self.refusal(it)?))).collect()
+    }
+
+    /// Why the model refuses a parameter. None if it takes it, or if a provider file writes the
+    /// requests.
+    fn refusal(&self, parameter: Parameter) -> Option<&'static str> {
+        let Settings { provider, model, effort, extra, .. } = &self.settings;
+        let host = self.url.host_str().unwrap_or_default();
+        let served = Served { wire: provider.writes()?, host, model, effort: *effort, extra };
+        served.refusal(parameter)
+    }
+
     fn limits(&self) -> &ModelLimits {
         &self.settings.limits
     }
@@ -103,7 +125,8 @@ impl Remote {
     }
 
     fn body(&self, prompt: &Prompt, tools: &SentTools) -> Bytes {
-        ask::body(&self.settings, prompt, tools).to_string().into()
+        let host = self.url.host_str().unwrap_or_default();
+        ask::body(&self.settings, host, prompt, tools).to_string().into()
     }
 
     /// Sends the request once, and waits for the first piece. Errors show no secret, even if the
@@ -191,6 +214,10 @@ impl Model for Remote {
 
     fn price(&self) -> Option<Price> {
         self.settings.price.as_ref().map(|(price, _)| *price)
+    }
+
+    fn refuses_temperature(&self) -> Option<&'static str> {
+        self.refusal(Parameter::Temperature)
     }
 
     fn describe(&self) -> String {

@@ -115,7 +115,7 @@ impl RemoteReply {
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
-                self.reader.gathered_mut().pieces.clear();
+                self.reader.gathered_mut().break_off();
                 self.error = Some(self.settings.secrets().fold(error, without));
             }
         }

@@ -328,6 +328,11 @@ impl Model for Router {
         self.all(|it| it.price()).flatten().reduce(Price::max)
     }
 
+    /// The reason of one of the router's models.
+    fn refuses_temperature(&self) -> Option<&'static str> {
+        self.all(|it| it.refuses_temperature()).flatten().next()
+    }
+
     fn has_room(&self) -> bool {
         self.all(|it| it.has_room()).any(|it| it)
     }

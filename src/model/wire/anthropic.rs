@@ -9,13 +9,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::parameters::Reasoning;
 use super::{
     Choices, Gathered, Reader, RequestContent, answer_schema, arguments, arguments_text, count,
-    divided, object, text,
+    divided, object, recount, text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{
-    Attached, Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
+    Attached, Call, Effort, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage,
+    Wire,
 };
 use crate::schema::json;
 
@@ -28,6 +30,8 @@ const NEXT: u64 = 1 << 32;
 pub(super) struct AnthropicMessages {
     gathered: Gathered,
     usage: Usage,
+    /// Tokens of the prompt that neither came from the provider's cache nor went into it.
+    fresh: u64,
     /// The number of the block with index 0. Each `message_start` adds `NEXT`, since a recorded
     /// stream may hold several messages.
     base: u64,
@@ -95,23 +99,18 @@ impl AnthropicMessages {
     }
 
     /// Takes the counts of tokens. Each count covers the whole reply so far. Counts that the event
-    /// doesn't have stay as they are.
+    /// doesn't have, or that are 0, stay as they are.
     fn used(&mut self, usage: &Value) {
         if !usage.is_object() {
             return;
         }
-        let kept = count(&usage["cache_read_input_tokens"]);
-        if usage["input_tokens"].is_u64() {
-            let written = count(&usage["cache_creation_input_tokens"]);
-            let fresh = count(&usage["input_tokens"]);
-            self.usage.input = fresh.saturating_add(written).saturating_add(kept);
-            self.usage.cached = kept;
-            self.usage.cache_written = written;
-        }
-        if usage["output_tokens"].is_u64() {
-            self.usage.output = count(&usage["output_tokens"]);
-        }
-        self.gathered.usage = Some(self.usage);
+        recount(&mut self.fresh, &usage["input_tokens"]);
+        recount(&mut self.usage.cached, &usage["cache_read_input_tokens"]);
+        recount(&mut self.usage.cache_written, &usage["cache_creation_input_tokens"]);
+        recount(&mut self.usage.output, &usage["output_tokens"]);
+        let kept = self.usage.cached.saturating_add(self.usage.cache_written);
+        self.usage.input = self.fresh.saturating_add(kept);
+        self.gathered.used(self.usage);
     }
 
     fn stopped(&mut self, word: &Value) {
@@ -119,7 +118,8 @@ impl AnthropicMessages {
         let stop = match word {
             "end_turn" => Stop::End,
             "stop_sequence" => Stop::StopText,
-            "max_tokens" | "model_context_window_exceeded" => Stop::MaxTokens,
+            // A paused turn goes on when the reply is sent back.
+            "max_tokens" | "model_context_window_exceeded" | "pause_turn" => Stop::MaxTokens,
             "tool_use" => Stop::Calls,
             "refusal" => Stop::Filtered,
             word => Stop::Other(word.to_owned()),
@@ -152,6 +152,7 @@ impl Reader for AnthropicMessages {
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
                 self.base += NEXT;
+                (self.usage, self.fresh) = (Usage::default(), 0);
                 self.used(&event["message"]["usage"]);
             }
             "content_block_start" => {
@@ -195,6 +196,8 @@ impl Reader for AnthropicMessages {
 /// The most tokens of a reply if neither the prompt nor the settings set a maximum. The wire
 /// requires a number.
 const MAX_TOKENS: u32 = 4_096;
+/// The fewest tokens of reasoning that the wire takes.
+const THINKING_TOKENS_MIN: u32 = 1_024;
 
 /// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
@@ -211,7 +214,10 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", content.model.into());
-    put("max_tokens", content.max_tokens.unwrap_or(MAX_TOKENS).into());
+    let thinking = thinking(content);
+    let budget = thinking.as_ref().map_or(0, |it| count(&it["budget_tokens"]));
+    let reply = content.max_tokens.map_or(u64::from(MAX_TOKENS) + budget, u64::from);
+    put("max_tokens", reply.into());
     put("stream", content.is_streamed.into());
     if !prompt.system.is_empty() {
         let mut text = json!({ "type": "text", "text": prompt.system });
@@ -225,20 +231,39 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
             put("tool_choice", json!({ "type": "none" }));
         }
     }
-    if content.effort.is_some() {
-        put("thinking", json!({ "type": "adaptive", "display": "summarized" }));
+    let has_level = thinking.as_ref().is_some_and(|it| it["type"] == "adaptive");
+    if let Some(thinking) = thinking {
+        put("thinking", thinking);
     }
     let format = content.format().and_then(|it| answer_schema::anthropic(&it.schema));
     let format = format.map(|it| json!({ "type": "json_schema", "schema": it }));
-    let effort = content.effort.map(|it| Value::from(it.as_str()));
+    let effort = content.effort.filter(|_| has_level).map(|it| Value::from(it.as_str()));
     let settings = [("effort", effort), ("format", format)].into_iter();
     let settings = settings.filter_map(|(key, it)| Some((key.to_owned(), it?)));
     let settings: Map<String, Value> = settings.collect();
     if !settings.is_empty() {
         put("output_config", settings.into());
     }
-    content.choose(&CHOICES, &mut body);
+    content.choose(WIRE, &CHOICES, &mut body);
     body
+}
+
+/// How the model is asked to reason. None if it isn't asked to, or if the reply has no room for
+/// that. The reply's tokens include those of the reasoning.
+fn thinking(content: &RequestContent<'_>) -> Option<Value> {
+    let effort = content.effort(WIRE)?;
+    if content.served(WIRE).reasoning() == Reasoning::Level {
+        return Some(json!({ "type": "adaptive", "display": "summarized" }));
+    }
+    let budget = match effort {
+        Effort::Low => THINKING_TOKENS_MIN,
+        Effort::Medium => 4 * THINKING_TOKENS_MIN,
+        Effort::High => 16 * THINKING_TOKENS_MIN,
+    };
+    let room = content.max_tokens.map_or(budget, |it| it / 2);
+    let budget = budget.min(room);
+    let enabled = || json!({ "type": "enabled", "budget_tokens": budget });
+    (budget >= THINKING_TOKENS_MIN).then(enabled)
 }
 
 /// Marks the end of the part of the prompt that the provider caches.

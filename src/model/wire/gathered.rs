@@ -26,6 +26,8 @@ pub(crate) struct Gathered {
     is_over: bool,
     /// Whether there was text.
     has_text: bool,
+    /// Whether there was reasoning or a refusal.
+    has_other_text: bool,
     /// Bytes of the reply so far.
     bytes: usize,
     /// Whether the current event has marks for halves of surrogate pairs.
@@ -44,17 +46,23 @@ struct PartialCall {
     is_servers: bool,
     /// Whether no further part of the call follows.
     is_ended: bool,
+    /// Whether the model went on after the call, so that the call wasn't cut.
+    is_followed: bool,
     /// The half of a surrogate pair at the end of the arguments.
     half: Option<u16>,
 }
 
 impl PartialCall {
     /// Whether the call can be given out before the reply's end: no part of it follows, and its
-    /// arguments are empty or a JSON object. The arguments of a provider's own calls aren't
-    /// checked.
+    /// arguments are a JSON object. They may be empty if the model went on after the call. The
+    /// arguments of a provider's own calls aren't checked.
     fn is_whole(&self) -> bool {
-        let arguments = &self.call.arguments;
-        self.is_ended && (self.is_servers || arguments.trim().is_empty() || is_object(arguments))
+        let is_empty = self.is_followed && self.has_no_arguments();
+        self.is_ended && (self.is_servers || is_empty || is_object(&self.call.arguments))
+    }
+
+    fn has_no_arguments(&self) -> bool {
+        self.call.arguments.trim().is_empty()
     }
 
     fn piece(&mut self) -> Piece {
@@ -109,6 +117,21 @@ impl Gathered {
         json::joined(half, text, self.is_marked).into_owned()
     }
 
+    /// Takes counts of tokens. Counts that are 0 take nothing back.
+    pub(crate) fn used(&mut self, newer: Usage) {
+        self.usage = Some(self.usage.unwrap_or_default().recounted(newer));
+    }
+
+    /// Whether there was text.
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
+    }
+
+    /// Whether there was reasoning or a refusal.
+    pub(super) fn has_other_text(&self) -> bool {
+        self.has_other_text
+    }
+
     /// Adds a piece of text, reasoning or a refusal.
     pub(crate) fn say(&mut self, text: &str, make: fn(String) -> Piece) {
         let empty = make(String::new());
@@ -120,7 +143,9 @@ impl Gathered {
         let text = json::joined(half, text, self.is_marked).into_owned();
         self.bytes += text.len();
         if !text.is_empty() {
-            self.has_text |= matches!(empty, Piece::Text(_));
+            let is_text = matches!(empty, Piece::Text(_));
+            self.has_text |= is_text;
+            self.has_other_text |= !is_text;
             self.pieces.push_back(make(text));
         }
     }
@@ -140,7 +165,10 @@ impl Gathered {
         let word = |text: &str| if self.is_marked { json::whole(text) } else { text.to_owned() };
         let call = Call::new(word(&call.id), word(&call.name), arguments);
         self.bytes += size(&call);
-        self.calls.push(PartialCall { place, call, is_servers, is_ended: false, half });
+        self.calls.iter_mut().skip(self.given).for_each(|it| it.is_followed = true);
+        let (is_ended, is_followed) = (false, false);
+        self.calls.push(PartialCall { place, call, is_servers, is_ended, is_followed, half });
+        self.give();
     }
 
     /// Ends the last call that began at a place. If the call is whole, it is given out once all
@@ -150,6 +178,14 @@ impl Gathered {
             begun.is_ended = true;
             self.give();
         }
+    }
+
+    /// Ends a call that came in a single event. It is whole, even without arguments.
+    pub(super) fn end_single_call(&mut self, place: u64) {
+        if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
+            begun.is_followed = true;
+        }
+        self.end_call(place);
     }
 
     /// Ends all calls whose arguments are whole JSON objects. Wires without an event for the end of
@@ -233,17 +269,46 @@ impl Gathered {
         self.is_over = true;
     }
 
+    /// Ends a reply that broke off. Gives out the calls that had begun, and the usage so far. A call
+    /// that hadn't ended shows where the reply broke off: its arguments are no JSON.
+    pub(crate) fn break_off(&mut self) {
+        self.pieces.clear();
+        for begun in self.calls.iter_mut().skip(self.given).filter(|it| !it.is_servers) {
+            if !begun.is_ended && is_object(&begun.call.arguments) {
+                CUT.clone_into(&mut begun.call.arguments);
+            }
+        }
+        self.finish_calls(true);
+        self.pieces.extend(self.usage.take().map(Piece::Usage));
+    }
+
+    /// Gives out the remaining calls, in the order of their places.
+    fn finish_calls(&mut self, is_cut: bool) {
+        let mut calls = self.calls.split_off(self.given);
+        calls.sort_by_key(|it| it.place);
+        for begun in &mut calls {
+            let may_be_cut = is_cut && !begun.is_followed && !begun.is_servers;
+            if may_be_cut && begun.has_no_arguments() {
+                CUT.clone_into(&mut begun.call.arguments);
+            }
+        }
+        self.pieces.extend(calls.iter_mut().map(PartialCall::piece));
+        self.given = self.calls.len();
+    }
+
     /// Ends the reply. Gives out the remaining calls as they are, in the order of their places,
     /// then the usage and the stop.
     pub(crate) fn finish(&mut self) {
         self.say_halves();
-        let mut calls = self.calls.split_off(self.given);
-        calls.sort_by_key(|it| it.place);
-        self.pieces.extend(calls.iter_mut().map(PartialCall::piece));
+        self.finish_calls(self.stop == Some(Stop::MaxTokens));
         self.pieces.extend(self.usage.take().map(Piece::Usage));
         self.pieces.push_back(Piece::Stop(self.stop.clone().unwrap_or(Stop::End)));
     }
 }
+
+/// The arguments of a call that was cut before its first argument. They are no JSON, so that nobody
+/// takes the call for one without arguments.
+const CUT: &str = "{";
 
 /// Whether a text is a whole JSON object.
 pub(super) fn is_object(text: &str) -> bool {
@@ -299,12 +364,31 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_arguments_is_whole_where_its_wire_says_that_it_ends() {
+    fn a_call_without_arguments_is_whole_once_the_model_goes_on() {
         let mut all = begun(&[(1, "")]);
         all.end_whole_calls();
         assert_eq!(given(&mut all), [""; 0], "its arguments may come");
         all.end_call(1);
+        assert_eq!(given(&mut all), [""; 0], "it may have been cut");
+        all.begin(2, &Call::default(), false);
         assert_eq!(given(&mut all), ["1"]);
+        let mut all = begun(&[(1, "")]);
+        all.end_single_call(1);
+        assert_eq!(given(&mut all), ["1"]);
+    }
+
+    #[test]
+    fn a_call_that_was_cut_before_its_arguments_is_not_one_without_any() {
+        let check = |stop: Stop, expected: &str| {
+            let mut all = begun(&[(1, "")]);
+            all.end_call(1);
+            all.stop_unsaid(stop);
+            all.finish();
+            let Some(Piece::Call(call)) = all.pieces.pop_front() else { unreachable!() };
+            assert_eq!(call.arguments, expected);
+        };
+        check(Stop::Calls, "");
+        check(Stop::MaxTokens, CUT);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Google's `generateContent`: each event is a piece of the whole answer, and a call is in a single
-//! event.
+//! Google's `generateContent`: each event is a piece of the whole answer. A call is in a single
+//! event, or its arguments come in parts, each with a path.
 //!
 //! The events are described at <https://ai.google.dev/api/generate-content>.
 
@@ -8,16 +8,21 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::call_ids::called;
+use super::parameters::Reasoning;
+use super::partial_arguments::PartialArguments;
 use super::{
-    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, arguments_text, count,
-    divided, garbled, object, text,
+    Choices, Gathered, Reader, RequestContent, Served, answer_schema, arguments, arguments_text,
+    divided, object, recount, text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{
-    Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
+    Call, Effort, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
 
 const WIRE: Wire = Wire::Gemini;
+/// The beginning of the arguments of a call whose arguments come in parts. Until the call is whole,
+/// the texts of its parts follow, so that they count against the reply's limit. They are no JSON.
+const OPEN: &str = "{,";
 
 /// A reply as Gemini writes it.
 #[derive(Default)]
@@ -25,6 +30,19 @@ pub(super) struct Gemini {
     gathered: Gathered,
     /// The place of the next call.
     next: u64,
+    /// A call whose arguments come in parts, and these arguments so far.
+    open: Option<PartialArguments>,
+    counts: Counts,
+}
+
+/// Counts of tokens, under the wire's names.
+#[derive(Default)]
+struct Counts {
+    prompt: u64,
+    tool_prompt: u64,
+    cached: u64,
+    candidates: u64,
+    thoughts: u64,
 }
 
 impl Gemini {
@@ -46,19 +64,73 @@ impl Gemini {
         }
         let call = &part["functionCall"];
         if call.is_object() {
-            let word = |key: &str| call[key].as_str().unwrap_or_default();
-            let arguments = args.map(arguments_text).unwrap_or_default();
-            self.call(&Call::new(word("id"), word("name"), arguments), false);
+            self.function_call(call, args);
         }
+    }
+
+    /// Reads a call, or a part of one. Parts of a call that has begun have no name.
+    fn function_call(&mut self, call: &Value, args: Option<&RawValue>) {
+        let word = |key: &str| call[key].as_str().unwrap_or_default();
+        let goes_on = call["willContinue"] == true;
+        if self.open.is_some() && !word("name").is_empty() {
+            self.close();
+        }
+        if self.open.is_none() && (goes_on || call["partialArgs"].is_array()) {
+            let call = Call::new(word("id"), word("name"), OPEN);
+            self.gathered.begin(self.next, &call, false);
+            self.open = Some(PartialArguments::default());
+        }
+        let Some(open) = &mut self.open else {
+            let arguments = args.map(arguments_text).unwrap_or_default();
+            return self.call(&Call::new(word("id"), word("name"), arguments), false);
+        };
+        open.add(call);
+        let parts = call["partialArgs"].as_array().into_iter().flatten();
+        let texts: String = parts.filter_map(|it| it["stringValue"].as_str()).collect();
+        self.gathered.change(self.next, |it| it.arguments += &texts);
+        if !goes_on {
+            self.close();
+        }
+    }
+
+    /// Ends the call whose arguments came in parts.
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.gathered.change(self.next, |it| it.arguments = open.whole());
+            self.gathered.end_call(self.next);
+            self.next += 1;
+        }
+    }
+
+    /// Takes the counts of tokens. Counts that the event doesn't have, or that are 0, stay as they
+    /// are.
+    fn used(&mut self, usage: &Value) {
+        let all = &mut self.counts;
+        recount(&mut all.prompt, &usage["promptTokenCount"]);
+        recount(&mut all.tool_prompt, &usage["toolUsePromptTokenCount"]);
+        recount(&mut all.cached, &usage["cachedContentTokenCount"]);
+        recount(&mut all.candidates, &usage["candidatesTokenCount"]);
+        recount(&mut all.thoughts, &usage["thoughtsTokenCount"]);
+        self.gathered.usage = Some(Usage {
+            input: all.prompt + all.tool_prompt,
+            output: all.candidates + all.thoughts,
+            cached: all.cached,
+            cache_written: 0,
+            reasoning: all.thoughts,
+            cost_micros: None,
+        });
     }
 
     fn call(&mut self, call: &Call, is_servers: bool) {
         self.gathered.begin(self.next, call, is_servers);
-        self.gathered.end_call(self.next);
+        self.gathered.end_single_call(self.next);
         self.next += 1;
     }
 
     fn stopped(&mut self, word: &str) {
+        if word == "STOP" {
+            self.close();
+        }
         let stop = match word {
             "STOP" if self.gathered.calls() > 0 => Stop::Calls,
             "STOP" => Stop::End,
@@ -130,26 +202,11 @@ impl Reader for Gemini {
         let raw = serde_json::from_str::<RawEvent<'_>>(data).unwrap_or_default().into_args();
         let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
         for (part, args) in parts.zip(raw.into_iter().chain(std::iter::repeat(None))) {
-            let call = &part["functionCall"];
-            if call["willContinue"] == true || !call["partialArgs"].is_null() {
-                return Err(garbled(
-                    data,
-                    &"a call's arguments come in parts, which nobody asked for",
-                ));
-            }
             self.part(part, args);
         }
         let usage = &event["usageMetadata"];
         if usage.is_object() {
-            let thoughts = count(&usage["thoughtsTokenCount"]);
-            self.gathered.usage = Some(Usage {
-                input: count(&usage["promptTokenCount"]) + count(&usage["toolUsePromptTokenCount"]),
-                output: count(&usage["candidatesTokenCount"]) + thoughts,
-                cached: count(&usage["cachedContentTokenCount"]),
-                cache_written: 0,
-                reasoning: thoughts,
-                cost_micros: None,
-            });
+            self.used(usage);
         }
         if let Some(word) = text(&candidate["finishReason"]) {
             self.stopped(word);
@@ -181,11 +238,9 @@ const CHOICES: Choices = Choices {
 pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let prompt = content.prompt;
     let mut settings = Map::new();
-    content.choose(&CHOICES, &mut settings);
-    if let Some(effort) = content.effort {
-        let level = effort.as_str().to_uppercase();
-        let thinking = json!({ "thinkingLevel": level, "includeThoughts": true });
-        settings.insert("thinkingConfig".to_owned(), thinking);
+    content.choose(WIRE, &CHOICES, &mut settings);
+    if let Some(effort) = content.effort(WIRE) {
+        settings.insert("thinkingConfig".to_owned(), thinking(&content.served(WIRE), effort));
     }
     let format = content.format().filter(|_| content.tools.is_empty() || takes_both(content.model));
     if let Some(schema) = format.and_then(|it| answer_schema::gemini(&it.schema)) {
@@ -209,6 +264,24 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
         }
     }
     body
+}
+
+/// How the model is asked to reason. Models before Gemini 3 are told a number of tokens. These are
+/// the numbers by which Google's own server understands `reasoning_effort`.
+fn thinking(served: &Served<'_>, effort: Effort) -> Value {
+    if served.reasoning() == Reasoning::Budget {
+        let tokens = match effort {
+            Effort::Low => 1_024,
+            Effort::Medium => 8_192,
+            Effort::High => 24_576,
+        };
+        return json!({ "thinkingBudget": tokens, "includeThoughts": true });
+    }
+    let level = match effort {
+        Effort::Medium if served.has_no_medium() => Effort::High,
+        effort => effort,
+    };
+    json!({ "thinkingLevel": level.as_str().to_uppercase(), "includeThoughts": true })
 }
 
 /// Whether a model takes tools and the format of its answer in one request. Models before Gemini 3

@@ -9,10 +9,12 @@
 //! | `ollama` | Ollama's own | a line of JSON each | `"done": true` |
 
 mod answer_schema;
+pub(crate) mod parameters;
 mod anthropic;
 mod call_ids;
 mod framing;
 mod gathered;
+mod partial_arguments;
 mod gemini;
 mod ollama;
 mod openai_chat;
@@ -34,6 +36,7 @@ use crate::schema::json;
 pub(crate) use call_ids::{called, with_ids};
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
+use parameters::{Parameter, Served};
 pub(crate) use sent_tools::{SentTools, left_out};
 
 /// A wire: the form of a provider's requests and replies.
@@ -234,6 +237,12 @@ pub(crate) struct RequestContent<'a> {
     pub(crate) is_streamed: bool,
     /// The tools as the wire takes them.
     pub(crate) tools: &'a [Tool],
+    /// The most tokens of prompt and reply together, if the settings say so.
+    pub(crate) window: Option<u32>,
+    /// The host of the server, without a port.
+    pub(crate) host: &'a str,
+    /// The author's own keys of each request.
+    pub(crate) extra: &'a Map<String, Value>,
     /// The prompt, for all else.
     pub(crate) prompt: &'a Prompt,
 }
@@ -253,15 +262,31 @@ impl RequestContent<'_> {
         self.prompt.format.as_ref().filter(|_| self.is_structured)
     }
 
+    /// The model and its server, which decide what a request may have.
+    fn served(&self, wire: Wire) -> Served<'_> {
+        let RequestContent { model, host, effort, extra, .. } = *self;
+        Served { wire, host, model, effort, extra }
+    }
+
+    /// How much the model is to reason, if it can be told.
+    fn effort(&self, wire: Wire) -> Option<Effort> {
+        let is_refused = self.served(wire).refusal(Parameter::Effort).is_some();
+        self.effort.filter(|_| !is_refused)
+    }
+
     /// Puts the parts that [`Choices`] names into a JSON object, under a wire's keys. Parts that
-    /// aren't set are left out.
-    fn choose(&self, names: &Choices, into: &mut Map<String, Value>) {
-        let prompt = self.prompt;
-        let stop = Some(&prompt.stop).filter(|it| !it.is_empty());
+    /// aren't set are left out, and so are parts that the model refuses.
+    fn choose(&self, wire: Wire, names: &Choices, into: &mut Map<String, Value>) {
+        let (prompt, served) = (self.prompt, self.served(wire));
+        let takes = |it: Parameter| served.refusal(it).is_none();
+        let stop = Some(&prompt.stop).filter(|it| !it.is_empty() && takes(Parameter::Stop));
+        let temperature = self.temperature.filter(|_| takes(Parameter::Temperature));
+        let is_alone = temperature.is_none() || !parameters::takes_one_of_both(&served);
+        let top_p = prompt.top_p.filter(|_| takes(Parameter::TopP) && is_alone);
         let choices = [
             (names.max_tokens, self.max_tokens.map(Value::from)),
-            (names.temperature, self.temperature.map(Value::from)),
-            (names.top_p, prompt.top_p.map(Value::from)),
+            (names.temperature, temperature.map(Value::from)),
+            (names.top_p, top_p.map(Value::from)),
             (names.seed, prompt.seed.map(Value::from)),
             (names.stop, stop.map(|it| it.as_slice().into())),
         ];
@@ -362,8 +387,20 @@ fn arguments_text(raw: &RawValue) -> String {
 
 /// A number of tokens. 0 if there is none.
 fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
+    let whole = |it: f64| it.is_finite() && it >= 0.0;
+    value.as_u64().or(value.as_f64().filter(|it| whole(*it)).map(|it| it as u64)).unwrap_or(0)
 }
 
+/// Replaces a count of tokens by a newer one. Each count covers the whole reply so far, so a count
+/// that is missing or 0 takes nothing back.
+fn recount(counted: &mut u64, value: &Value) {
+    let newer = count(value);
+    if newer > 0 {
+        *counted = newer;
+    }
+}
+
+#[cfg(test)]
+mod request_tests;
 #[cfg(test)]
 mod tests;

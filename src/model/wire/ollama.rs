@@ -7,13 +7,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::call_ids::called;
+use super::parameters::Reasoning;
 use super::tool_schema::without_wide_bounds;
 use super::{
     Choices, Gathered, Reader, RequestContent, arguments, arguments_text, count, object,
     openai_chat, text,
 };
 use crate::model::remote::error_answer;
-use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage};
+use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage, Wire};
 
 /// A reply as Ollama writes it.
 #[derive(Default)]
@@ -30,7 +31,7 @@ impl Ollama {
         let arguments = arguments.unwrap_or_default();
         let call = Call::new(word(&call["id"]), word(&function["name"]), arguments);
         self.gathered.begin(self.next, &call, false);
-        self.gathered.end_call(self.next);
+        self.gathered.end_single_call(self.next);
         self.next += 1;
     }
 }
@@ -83,7 +84,7 @@ impl Reader for Ollama {
         if event["done"] == true {
             let (input, output) = (&event["prompt_eval_count"], &event["eval_count"]);
             if input.is_u64() || output.is_u64() {
-                self.gathered.usage = Some(Usage::new(count(input), count(output)));
+                self.gathered.used(Usage::new(count(input), count(output)));
             }
             let word = text(&event["done_reason"]).unwrap_or("stop");
             let stop = match word {
@@ -107,6 +108,8 @@ impl Reader for Ollama {
     }
 }
 
+const WIRE: Wire = Wire::Ollama;
+
 /// The wire's keys for some parts of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "num_predict",
@@ -120,7 +123,9 @@ const CHOICES: Choices = Choices {
 pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let prompt = content.prompt;
     let mut options = Map::new();
-    content.choose(&CHOICES, &mut options);
+    content.choose(WIRE, &CHOICES, &mut options);
+    // Without it, the server takes a window of its own, and cuts the front of a longer prompt.
+    options.extend(content.window.map(|it| ("num_ctx".to_owned(), it.into())));
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
@@ -135,8 +140,9 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     if !options.is_empty() {
         put("options", options.into());
     }
-    if let Some(effort) = content.effort {
-        put("think", effort.as_str().into());
+    if let Some(effort) = content.effort(WIRE) {
+        let has_level = content.served(WIRE).reasoning() == Reasoning::Level;
+        put("think", if has_level { effort.as_str().into() } else { true.into() });
     }
     // The wire can't offer tools and forbid calling them.
     if !content.tools.is_empty() && !prompt.without_calls {

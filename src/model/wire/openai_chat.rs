@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 use super::gathered::is_object;
 use super::tool_schema::without_wide_bounds;
 use super::{
-    Choices, Gathered, Reader, RequestContent, answer_schema, arguments_text, count, garbled,
-    late_behind_attached,
+    Choices, Gathered, Reader, RequestContent, Served, answer_schema, arguments_text, count,
+    garbled, late_behind_attached,
 };
 use crate::model::remote::error_answer;
-use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage, Wire};
 
 /// An event, or a whole reply that isn't streamed. Other fields are ignored.
 #[derive(Deserialize)]
@@ -83,6 +83,41 @@ struct Function {
     arguments: Option<Box<RawValue>>,
 }
 
+impl Delta {
+    /// Fills the empty parts from the whole message, which some providers send beside the delta.
+    /// The message repeats earlier deltas, so it has nothing to add to a reply that has begun.
+    fn or_whole(mut self, message: Option<Delta>, gathered: &Gathered) -> Delta {
+        let Some(message) = message else { return self };
+        let is_begun = gathered.has_text() || gathered.calls() > 0;
+        if is_begun || gathered.has_other_text() {
+            return self;
+        }
+        for (part, whole) in [
+            (&mut self.content, message.content),
+            (&mut self.reasoning_content, message.reasoning_content),
+            (&mut self.reasoning, message.reasoning),
+            (&mut self.refusal, message.refusal),
+        ] {
+            if is_empty(part) {
+                *part = whole;
+            }
+        }
+        self.tool_calls = self.tool_calls.filter(|it| !it.is_empty()).or(message.tool_calls);
+        self.function_call = self.function_call.or(message.function_call);
+        self
+    }
+}
+
+/// Whether a part of a delta says nothing.
+fn is_empty(part: &Value) -> bool {
+    match part {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(parts) => parts.is_empty(),
+        _ => false,
+    }
+}
+
 impl ToolCall {
     /// Whether this part begins another call than `begun`, which has the same place.
     fn is_other_than(&self, begun: &Call) -> bool {
@@ -109,9 +144,9 @@ impl OpenAiChat {
         if !error.is_null() {
             return Err(error_answer::within(&error));
         }
-        // If a provider sends both, the message repeats the delta.
+        let said = delta.unwrap_or_default().or_whole(message, &self.gathered);
         let Delta { content, reasoning_content, reasoning, refusal, tool_calls, function_call } =
-            delta.or(message).unwrap_or_default();
+            said;
         let reasoning = if is_text(&reasoning_content) { reasoning_content } else { reasoning };
         if let Value::String(text) = reasoning {
             self.gathered.say(&text, Piece::Reasoning);
@@ -195,7 +230,9 @@ impl Reader for OpenAiChat {
             return Err(error_answer::within(&chunk.error));
         }
         for usage in [&chunk.x_groq["usage"], &chunk.usage] {
-            self.gathered.usage = usage_of(usage).or(self.gathered.usage);
+            if let Some(usage) = usage_of(usage) {
+                self.gathered.used(usage);
+            }
         }
         // A request asks for one choice. If a setting makes it ask for more, the first counts.
         let first = chunk.choices.into_iter().flatten().filter(|it| it.index.unwrap_or(0) == 0);
@@ -211,18 +248,22 @@ impl Reader for OpenAiChat {
     }
 }
 
+const WIRE: Wire = Wire::OpenAiChat;
+
 /// The wire's keys for some parts of a request.
-const CHOICES: Choices = Choices {
-    max_tokens: "max_tokens",
-    temperature: "temperature",
-    top_p: "top_p",
-    seed: "seed",
-    stop: "stop",
-};
+fn choices(served: &Served<'_>) -> Choices {
+    Choices {
+        max_tokens: served.max_tokens_key(),
+        temperature: "temperature",
+        top_p: "top_p",
+        seed: served.seed_key(),
+        stop: "stop",
+    }
+}
 
 /// Writes a prompt as a request.
 pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
-    let prompt = content.prompt;
+    let (prompt, served) = (content.prompt, content.served(WIRE));
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
@@ -233,7 +274,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     put("model", content.model.into());
     put("messages", messages.into());
     put("stream", content.is_streamed.into());
-    if content.is_streamed {
+    if content.is_streamed && served.takes_stream_options() {
         put("stream_options", json!({ "include_usage": true }));
     }
     if !content.tools.is_empty() {
@@ -242,13 +283,13 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
             put("tool_choice", "none".into());
         }
     }
-    if let Some(effort) = content.effort {
+    if let Some(effort) = content.effort(WIRE) {
         put("reasoning_effort", effort.as_str().into());
     }
     if let Some(it) = content.format() {
         put("response_format", json!({ "type": "json_schema", "json_schema": named(it) }));
     }
-    content.choose(&CHOICES, &mut body);
+    content.choose(WIRE, &choices(&served), &mut body);
     body
 }
 
@@ -313,21 +354,33 @@ fn is_text(value: &Value) -> bool {
 }
 
 fn stop(word: &str) -> Stop {
-    match word {
-        "stop" | "eos" | "end_turn" => Stop::End,
+    // Gateways pass on the words of other wires, some of them in capitals.
+    match &*word.to_ascii_lowercase() {
+        "stop" | "eos" | "eos_token" | "end_turn" | "complete" | "completed" => Stop::End,
         "stop_sequence" => Stop::StopText,
-        "length" | "max_tokens" => Stop::MaxTokens,
-        "tool_calls" | "function_call" => Stop::Calls,
-        "content_filter" => Stop::Filtered,
-        word => Stop::Other(word.to_owned()),
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "max_length"
+        | "model_length"
+        | "model_context_window_exceeded" => Stop::MaxTokens,
+        "tool_calls" | "tool_call" | "tool_use" | "function_call" => Stop::Calls,
+        "content_filter" | "refusal" | "safety" => Stop::Filtered,
+        _ => Stop::Other(word.to_owned()),
     }
 }
 
 fn usage_of(usage: &Value) -> Option<Usage> {
+    let first = |counts: [&Value; 2]| counts.into_iter().map(count).find(|it| *it > 0);
     usage.is_object().then(|| Usage {
-        input: count(&usage["prompt_tokens"]),
-        output: count(&usage["completion_tokens"]),
-        cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+        // Some gateways pass on the words of other wires.
+        input: first([&usage["prompt_tokens"], &usage["input_tokens"]]).unwrap_or(0),
+        output: first([&usage["completion_tokens"], &usage["output_tokens"]]).unwrap_or(0),
+        cached: first([
+            &usage["prompt_tokens_details"]["cached_tokens"],
+            &usage["prompt_cache_hit_tokens"],
+        ])
+        .unwrap_or(0),
         cache_written: count(&usage["prompt_tokens_details"]["cache_write_tokens"]),
         reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
         cost_micros: [&usage["cost"], &usage["cost"]["total_cost"]]

@@ -26,6 +26,8 @@ pub(super) struct OpenAiResponses {
     /// The place of the item with index 0. The place grows by `NEXT` with each response, since a
     /// recording may hold several responses.
     base: u64,
+    /// Whether items of the current response had events of their own.
+    has_items: bool,
 }
 
 impl OpenAiResponses {
@@ -79,6 +81,11 @@ impl OpenAiResponses {
         for part in item["summary"].as_array().into_iter().flatten() {
             self.gathered.say(text(&part["text"]).unwrap_or_default(), Piece::Reasoning);
         }
+        self.content(item);
+    }
+
+    /// Reads the content of a whole message.
+    fn content(&mut self, item: &Value) {
         for part in item["content"].as_array().into_iter().flatten() {
             let word = |key: &str| part[key].as_str().unwrap_or_default();
             match word("type") {
@@ -90,11 +97,21 @@ impl OpenAiResponses {
         }
     }
 
-    /// Reads the usage and the stop reason at the end of a response.
+    /// Reads the items of a whole response.
+    fn output(&mut self, response: &Value) {
+        let output = response["output"].as_array().into_iter().flatten();
+        (self.base..).zip(output).for_each(|(place, item)| self.whole(place, item));
+    }
+
+    /// Reads the usage and the stop reason at the end of a response. A response whose parts had no
+    /// events of their own is read as a whole.
     fn over(&mut self, response: &Value) -> Result<(), Error> {
+        if !self.has_items {
+            self.output(response);
+        }
         let usage = &response["usage"];
         if usage.is_object() {
-            self.gathered.usage = Some(Usage {
+            self.gathered.used(Usage {
                 input: count(&usage["input_tokens"]),
                 output: count(&usage["output_tokens"]),
                 cached: count(&usage["input_tokens_details"]["cached_tokens"]),
@@ -111,7 +128,9 @@ impl OpenAiResponses {
                 self.gathered.stop(status, Stop::Other(status.to_owned()));
                 return Err(error_answer::within(&response["error"]));
             }
-            ("incomplete", "max_output_tokens") => (format!("{status}:{reason}"), Stop::MaxTokens),
+            ("incomplete", "max_output_tokens" | "max_tokens") => {
+                (format!("{status}:{reason}"), Stop::MaxTokens)
+            }
             ("incomplete", "content_filter") => (format!("{status}:{reason}"), Stop::Filtered),
             ("incomplete", _) => {
                 let word = format!("{status}:{reason}");
@@ -135,9 +154,15 @@ impl Reader for OpenAiResponses {
         let place = self.base.saturating_add(count(&event["output_index"]));
         let delta = event["delta"].as_str().unwrap_or_default();
         match event["type"].as_str().unwrap_or_default() {
-            "response.created" => self.base += NEXT,
-            "response.output_item.added" => self.item(place, &event["item"]),
-            "response.output_text.delta" => self.gathered.say(delta, Piece::Text),
+            "response.created" => (self.base, self.has_items) = (self.base + NEXT, false),
+            "response.output_item.added" => {
+                self.has_items = true;
+                self.item(place, &event["item"]);
+            }
+            "response.output_text.delta" => {
+                self.has_items = true;
+                self.gathered.say(delta, Piece::Text);
+            }
             "response.refusal.delta" => self.gathered.say(delta, Piece::Refusal),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.gathered.say(delta, Piece::Reasoning);
@@ -148,6 +173,11 @@ impl Reader for OpenAiResponses {
             "response.function_call_arguments.done" => self.arguments(place, &event["arguments"]),
             "response.output_item.done" => {
                 let item = &event["item"];
+                self.has_items = true;
+                // A message's text may have no events of its own.
+                if item["type"] == "message" && !self.gathered.has_text() {
+                    self.content(item);
+                }
                 if self.gathered.at(place).is_none() {
                     self.item(place, item);
                 }
@@ -163,8 +193,6 @@ impl Reader for OpenAiResponses {
                 return Err(error_answer::within(error));
             }
             _ if event["object"] == "response" => {
-                let output = event["output"].as_array().into_iter().flatten();
-                (0..).zip(output).for_each(|(place, item)| self.whole(place, item));
                 return self.over(&event);
             }
             _ => {}
@@ -199,7 +227,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     put("model", content.model.into());
     put("stream", content.is_streamed.into());
     put("store", false.into());
-    if let Some(effort) = content.effort {
+    if let Some(effort) = content.effort(WIRE) {
         put("reasoning", json!({ "effort": effort.as_str(), "summary": "auto" }));
         // The provider stores nothing, so its encrypted reasoning has to go back with the calls.
         put("include", json!(["reasoning.encrypted_content"]));
@@ -220,7 +248,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
             put("tool_choice", "none".into());
         }
     }
-    content.choose(&CHOICES, &mut body);
+    content.choose(WIRE, &CHOICES, &mut body);
     body
 }
 

@@ -132,6 +132,9 @@ fn body(wire: Wire, prompt: &Prompt) -> Value {
         is_structured: true,
         is_streamed: true,
         tools: &[],
+        window: None,
+        host: "127.0.0.1",
+        extra: &Map::new(),
         prompt,
     };
     wire.body(&content).into()

@@ -244,6 +244,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         is_last: None,
         waiting: None,
         digest: String::new(),
+        tokens_estimated: None,
         bytes: 0,
         dispatch,
         action_limits: Some(Limited {
@@ -278,6 +279,7 @@ fn end(turn: u64) -> CognitionOut {
         answered_by: None,
         calls: None,
         awaits: None,
+        went_out: None,
         wrote_root: None,
         held_from: None,
         held_to: None,

@@ -158,7 +158,7 @@ fn in_a_last_turn_that_the_budget_leaves_no_action_runs_and_an_answer_is_one() {
         kept.lock().unwrap().push(prompt.clone());
         let action = r#"<action id="a">{"name": "tool", "parameters": {"what": "x"}}</action>"#;
         let text = if turn == 1 { MORE.to_owned() } else { format!("{action}<response>So.") };
-        Script::text(text).usage(Usage::new(2_000, 10))
+        Script::text(text).usage(Usage::new(700, 10))
     });
     let agent = bounded(&world, model, 2_000);
     let thread = asked(&world, &agent);

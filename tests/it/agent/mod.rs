@@ -25,6 +25,7 @@ mod transcript;
 mod charges;
 mod control_flow;
 mod crash_mid_turn;
+mod cut_replies;
 mod hostile;
 mod interrupt;
 mod long_results;
@@ -38,6 +39,8 @@ mod value;
 mod verbatim;
 mod waking;
 pub(crate) mod one_asker;
+mod pairs;
+mod windows;
 mod world;
 
 use std::sync::Arc;

@@ -229,7 +229,7 @@ async fn a_reply_that_is_cut_behind_a_call_has_run_it_and_goes_on_from_it() {
         let Outcome { counts, story, asked } = ask(wire, acts).await;
         assert_eq!(counts, counted(&["one"]), "{wire}: {story:#?}");
         let body = asked.last().unwrap().body.to_string();
-        assert!(!body.contains("\"two\"") && !body.contains("c2"), "{wire}: {body}");
+        assert!(!body.contains("\"two\""), "{wire}: {body}");
         assert!(body.contains("one"), "{wire}: {body}");
         let has_id = wire == Wire::Ollama || body.matches("\"c1\"").count() == 2;
         assert!(has_id, "a call and its result: {wire}: {body}");

@@ -18,6 +18,7 @@ mod signed;
 pub(crate) mod speaking;
 mod sse;
 mod structured;
+mod too_long;
 mod wires;
 
 use pumphouse::model::{Error, Model, Piece, Prompt};

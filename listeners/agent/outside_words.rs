@@ -1,0 +1,38 @@
+//! The text of a reply outside of all elements. It may be the answer of a model that writes none.
+
+/// The last pieces of text outside of all elements.
+#[derive(Default)]
+pub(super) struct OutsideWords {
+    /// The current piece: its beginning, its end, and whether it is more than white space.
+    last: (usize, usize, bool),
+    /// The last piece before the current one that is more than white space.
+    before: Option<(usize, usize)>,
+}
+
+impl OutsideWords {
+    /// Records a text outside of all elements, with its range of bytes.
+    pub(super) fn says(&mut self, text: &str, (from, to): (usize, usize)) {
+        if self.last.1 != from {
+            self.before = self.last();
+            self.last = (from, to, false);
+        }
+        self.last.1 = to;
+        self.last.2 |= !text.trim().is_empty();
+    }
+
+    /// The last piece that is more than white space. None if there is no such piece.
+    fn last(&self) -> Option<(usize, usize)> {
+        let (from, to, has_words) = self.last;
+        if has_words { Some((from, to)) } else { self.before }
+    }
+
+    /// The byte range of the last text that isn't blank and that stands outside all elements or
+    /// within the agent's own element. White space around the text is left out. If a model writes
+    /// no `<response>`, this text may be its answer.
+    pub(super) fn answer(&self, reply: &str) -> Option<(usize, usize)> {
+        let words = self.last()?;
+        let text = reply.get(words.0..words.1)?;
+        let from = words.0 + text.len() - text.trim_start().len();
+        Some((from, from + text.trim().len()))
+    }
+}
