@@ -11,9 +11,9 @@ const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
 
-/// How many times parts of one value may be held against parts of its JSON Schema. Such a check takes
-/// well below a microsecond, and a handler that checks shares its thread with others. The checks
-/// of each value are counted before they begin.
+/// How many times parts of one value may be held against parts of its JSON Schema. Such a check
+/// takes well below a microsecond, and a handler that checks shares its thread with others. The
+/// checks of each value are counted before they begin.
 pub const SCHEMA_CHECKS_MAX: u64 = 5_000_000;
 
 /// How many schemas may stand in one another while a value is held against its JSON Schema: each

@@ -262,8 +262,8 @@ impl Actions {
     }
 
     /// Makes the effect of an output of the graph. For a result, the effect also has the action's
-    /// entry. For an abandoned call, it has the call's thread or entry. None if this entry or thread
-    /// is unknown.
+    /// entry. For an abandoned call, it has the call's thread or entry. None if this entry or
+    /// thread is unknown.
     fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {

@@ -1,6 +1,6 @@
-//! Delivers partial responses that name results of their own turn. Each is delivered while the model
-//! still writes, once its values are there. If that doesn't happen, it waits for the end of the turn,
-//! like any other response that waits.
+//! Delivers partial responses that name results of their own turn. Each is delivered while the
+//! model still writes, once its values are there. If that doesn't happen, it waits for the end of
+//! the turn, like any other response that waits.
 
 use std::borrow::Cow;
 

@@ -17,7 +17,6 @@ use super::super::action::read::Mistakes;
 use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, ActionResult, METADATA};
 use super::super::metadata::MetadataUpdate;
-use super::super::todo::words::TodoUntil;
 use super::TRIGGER;
 use super::answer_format::AnswerFormat;
 use super::blocks::note_metadata;
@@ -49,8 +48,8 @@ pub(super) struct OngoingGeneration<'a> {
     /// handling sent some. A resumed turn sends the recorded texts, since replacing the references
     /// again could give other texts.
     pub(super) earlier: Peekable<std::vec::IntoIter<Response>>,
-    /// The places of the responses that had to wait, as the log has them. None if the turn is neither
-    /// resumed nor replayed.
+    /// The places of the responses that had to wait, as the log has them. None if the turn is
+    /// neither resumed nor replayed.
     pub(super) recorded_waits: Option<BTreeSet<u64>>,
     /// The actions of this turn, and the partial responses that wait for them.
     pub(super) partials: Partials,

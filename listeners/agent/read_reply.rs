@@ -18,8 +18,8 @@ use super::words::{
     Response,
 };
 
-/// The settlement that counts if a turn is stopped is renewed each time that this many further bytes
-/// of its reply have come.
+/// The settlement that counts if a turn is stopped is renewed each time that this many further
+/// bytes of its reply have come.
 const SETTLED_EVERY: usize = 64;
 
 impl OngoingGeneration<'_> {
@@ -189,13 +189,7 @@ impl OngoingGeneration<'_> {
                     }
                     self.deliver_waiting(reader.text.len()).await?;
                 }
-                Ok(Some(Piece::Reasoning(text))) => {
-                    let text = escape::recorded(&text).into_owned();
-                    self.live("reasoning", text.clone());
-                    self.spoken.reasoned += text.len();
-                    self.receives(0);
-                    self.reasoning += &text;
-                }
+                Ok(Some(Piece::Reasoning(text))) => self.take_reasoning(&text),
                 Ok(Some(Piece::Call(call))) => {
                     let call = system.tools.meant(call);
                     if !open.is_empty() || !is_whole(&call.arguments) {
@@ -240,8 +234,18 @@ impl OngoingGeneration<'_> {
         }
     }
 
+    /// Takes a piece of the model's reasoning: shows it, counts it and keeps it.
+    fn take_reasoning(&mut self, text: &str) {
+        let text = escape::recorded(text).into_owned();
+        self.live("reasoning", text.clone());
+        self.spoken.reasoned += text.len();
+        self.receives(0);
+        self.reasoning += &text;
+    }
+
     /// Waits for the next piece of the reply. Meanwhile, delivers partial responses as their values
-    /// come. None means that an interrupt has come. `at` is the number of bytes of the reply so far.
+    /// come. None means that an interrupt has come. `at` is the number of bytes of the reply so
+    /// far.
     async fn next_piece(
         &mut self,
         reply: &mut dyn ModelReply,

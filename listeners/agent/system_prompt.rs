@@ -223,8 +223,8 @@ fn references(settings: &Settings, is_answer: bool) -> &'static str {
         }
         (true, _, false) => {
             "An argument that is nothing but ${ID} or ${ID.title} stands for the result of the \
-             call with that id; so does it in a response, anywhere but in code. Any other text stays as \
-             you write it; $${ID} is the text ${ID}.\n"
+             call with that id; so does it in a response, anywhere but in code. Any other text \
+             stays as you write it; $${ID} is the text ${ID}.\n"
         }
     }
 }

@@ -136,8 +136,8 @@ impl Mind {
         if goes_on || !self.slept { Next::Turn } else { Next::Wait }
     }
 
-    /// Whether the agent waits until several things have ended, so that their results take one turn.
-    /// A message, a tick of a timer, or a mistake in the last reply ends the wait.
+    /// Whether the agent waits until several things have ended, so that their results take one
+    /// turn. A message, a tick of a timer, or a mistake in the last reply ends the wait.
     fn joins(&self, rules: &Rules) -> bool {
         let LastTurn { is_over, mistake, failed, is_limited, is_cut, .. } = self.last;
         let is_told = mistake || failed && !is_limited || is_cut;

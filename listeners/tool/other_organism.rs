@@ -182,7 +182,8 @@ async fn ask(
     let answer = tokio::select! {
         answer = exchange(&door, &push, &is_sent) => answer,
         () = late => {
-            let reason = if is_sent.load(Ordering::Relaxed) { Reason::Unknown } else { Reason::Unreachable };
+            let reason =
+                if is_sent.load(Ordering::Relaxed) { Reason::Unknown } else { Reason::Unreachable };
             Err((reason, format!("no answer in {} s, the limit seconds_max", door.seconds_max)))
         }
     };

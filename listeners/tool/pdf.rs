@@ -111,8 +111,8 @@ fn read() -> Result<String, String> {
     let mut input = String::new();
     io::stdin().read_to_string(&mut input).map_err(|it| it.to_string())?;
     let bytes = base64(&input).ok_or_else(|| "it came in another form".to_owned())?;
-    // Many PDFs are encrypted with an empty password, only to keep viewers from printing them. Those
-    // are decrypted as they are loaded.
+    // Many PDFs are encrypted with an empty password, only to keep viewers from printing them.
+    // Those are decrypted as they are loaded.
     let file = Document::load_mem(&bytes).map_err(|it| format!("it is no PDF: {it}"))?;
     if file.trailer.has(b"Encrypt") {
         return Err("it is encrypted, and wants a password".to_owned());

@@ -83,8 +83,8 @@ pub struct Failed {
 pub enum Reason {
     /// It ended with an exit code other than 0.
     ExitCode,
-    /// It was ended, for example because it ran too long, crashed or reached a memory limit: what it
-    /// had done by then is unknown.
+    /// It was ended, for example because it ran too long, crashed or reached a memory limit: what
+    /// it had done by then is unknown.
     Unknown,
     /// Its arguments and input are too large.
     TooLarge,

@@ -395,7 +395,8 @@ pub struct Response {
     /// Whether it waited for results or actions.
     #[payload(attribute)]
     pub was_held: bool,
-    /// If it waited and was delivered before its turn ended: how many bytes of the reply there were.
+    /// If it waited and was delivered before its turn ended: how many bytes of the reply there
+    /// were.
     #[payload(attribute, no_example)]
     pub at: Option<u64>,
     /// The text.

@@ -157,8 +157,8 @@ async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>,
     Ok(joined)
 }
 
-/// Finds the results of actions that a step's sender got for the work that the step answers. Results
-/// in the causal chain itself are left out.
+/// Finds the results of actions that a step's sender got for the work that the step answers.
+/// Results in the causal chain itself are left out.
 async fn results(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Arc<Entry>>, Error> {
     let entry = &steps[at].entry;
     let own = |it: &&EntryId| it.thread == entry.id.thread;

@@ -130,7 +130,8 @@ impl Export {
         Ok(Ending::Well)
     }
 
-    /// Returns the threads to write. If they aren't one whole thread, also returns what was selected.
+    /// Returns the threads to write. If they aren't one whole thread, also returns what was
+    /// selected.
     async fn selected(
         &self,
         log: &dyn Log,

@@ -1,6 +1,6 @@
 //! Records in the thread `organism` what governs a pump: its manifest, the names of its tokens, the
-//! prices of its models, and its limits. Each record has only what differs from the ones before, and
-//! never a secret.
+//! prices of its models, and its limits. Each record has only what differs from the ones before,
+//! and never a secret.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,8 +33,8 @@ pub(crate) struct RuleSources {
 }
 
 impl RuleSources {
-    /// Records the rules that differ from those that the thread `organism` has, if any do. `since` is
-    /// `start` or `reload`.
+    /// Records the rules that differ from those that the thread `organism` has, if any do. `since`
+    /// is `start` or `reload`.
     pub(crate) async fn record(&self, pump: &Pump, since: &str) {
         let known = match known(&**pump.log()).await {
             Ok(known) => known,

@@ -105,12 +105,7 @@ impl Run {
             tracing::warn!(%error, "core dumps are on: one would show keys and messages");
         }
         let organism = self.over(Organism::read_live(self.file.as_deref(), builder, data)?)?;
-        let spans = FollowerSettings {
-            says: organism.otel.clone(),
-            name: organism.name.clone(),
-            log: (organism.durability != Durability::Memory).then(|| organism.data.join(data::LOG)),
-            lag: Arc::default(),
-        };
+        let spans = collect_span_settings(&organism);
         let sinks = sinks(&organism)?;
         let Organism { mut builder, data, durability, tokens, doors, name, trigger_source, .. } =
             organism;
@@ -295,6 +290,16 @@ pub(crate) fn log(
     let path = data.join(data::LOG);
     let log = SqliteLog::open(&path, durability).map_err(|error| unopened(data, error))?;
     Ok((builder.with(log), path.display().to_string()))
+}
+
+/// Collects what the exporter of spans needs to know of an organism.
+fn collect_span_settings(organism: &Organism) -> FollowerSettings {
+    FollowerSettings {
+        says: organism.otel.clone(),
+        name: organism.name.clone(),
+        log: (organism.durability != Durability::Memory).then(|| organism.data.join(data::LOG)),
+        lag: Arc::default(),
+    }
 }
 
 /// Returns the sinks of the manifest. Each keeps its position beside the log, unless the log is in

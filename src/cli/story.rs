@@ -1,5 +1,5 @@
-//! Tells a thread in plain words, for people: what its agents were told, wrote and did, and what the
-//! other senders of the thread sent. This module is pure.
+//! Tells a thread in plain words, for people: what its agents were told, wrote and did, and what
+//! the other senders of the thread sent. This module is pure.
 //!
 //! System prompts are left out; `pumphouse prompt` shows them.
 

@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::listener::{Context, Entry, FromContext, Need};
@@ -77,13 +76,13 @@ pub(crate) struct ArrivalTokens {
     /// is cancelled once such a payload has arrived.
     tokens: Mutex<HashMap<Name, CancellationToken>>,
     kept: Mutex<KeptArrivals>,
-    /// Tells that a message was kept.
-    news: Notify,
 }
 
 /// The arrived messages that the handler wants to see.
 #[derive(Debug, Default)]
 struct KeptArrivals {
+    /// Cancelled once a message was kept that the handler hasn't taken yet.
+    news: CancellationToken,
     /// The names of their payloads.
     names: Vec<Name>,
     /// The messages that the handler hasn't taken yet.
@@ -97,7 +96,7 @@ impl ArrivalTokens {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.names.contains(message.name()) {
             kept.messages.push(message.clone());
-            self.news.notify_one();
+            kept.news.cancel();
         }
     }
 
@@ -134,14 +133,19 @@ impl Arrivals {
     /// [`keep`](Arrivals::keep) named. The handlings of these messages still follow.
     #[must_use]
     pub fn kept(&self) -> Vec<Entry> {
-        let kept = self.0.as_ref().map(|it| it.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        kept.map(|mut it| std::mem::take(&mut it.messages)).unwrap_or_default()
+        let Some(it) = &self.0 else { return Vec::new() };
+        let mut kept = it.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.news = CancellationToken::new();
+        std::mem::take(&mut kept.messages)
     }
 
     /// Waits until [`kept`](Arrivals::kept) has a message.
     pub async fn more(&self) {
         match &self.0 {
-            Some(it) => it.news.notified().await,
+            Some(it) => {
+                let news = it.kept.lock().unwrap_or_else(PoisonError::into_inner).news.clone();
+                news.cancelled().await;
+            }
             None => pending().await,
         }
     }

@@ -62,9 +62,9 @@ impl<S> FromContext<S> for OrganismThread {
 
 impl OrganismThread {
     /// Records a payload in the organism's own thread, as a payload of the pump, caused by the
-    /// handler's message. The payload is in the log once this returns. If the pump is killed before that, and the listener is
-    /// idempotent, the handler runs again and may record the payload a second time. A replay
-    /// records nothing.
+    /// handler's message. The payload is in the log once this returns. If the pump is killed before
+    /// that, and the listener is idempotent, the handler runs again and may record the payload a
+    /// second time. A replay records nothing.
     ///
     /// # Errors
     /// If the listener takes such a payload itself, if the payload can't be written, or if the pump

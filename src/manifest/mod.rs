@@ -292,8 +292,9 @@ impl Plugin for Manifest {
     }
 }
 
-/// The values of a manifest, each with its path, such as `listeners[coder].max_turns`. Variables stay
-/// as they are written, and what looks like a secret is left out. None for a text that is no manifest.
+/// The values of a manifest, each with its path, such as `listeners[coder].max_turns`. Variables
+/// stay as they are written. Of a value that may be or hold a secret, the length stands there. None for a text that is no
+/// manifest.
 pub(crate) fn outline(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let mut all = Vec::new();
     leaves(&yaml::read(bytes).ok()?, String::new(), &mut all);
@@ -305,10 +306,10 @@ fn leaves(node: &yaml::Node, path: String, all: &mut Vec<(String, String)>) {
 
     match &node.value {
         Value::Scalar(it) => {
-            let is_text = it.kind == Plain::Text && !it.source.contains("${");
-            let value = match is_text && is_secret(&path) {
-                true => "(not recorded)".to_owned(),
-                false => it.source.clone(),
+            let value = match it.kind {
+                Plain::Null | Plain::Flag(_) => it.source.clone(),
+                _ if is_told(&path) => it.source.clone(),
+                _ => format!("({} bytes)", it.source.len()),
             };
             all.push((path, value));
         }
@@ -327,9 +328,40 @@ fn leaves(node: &yaml::Node, path: String, all: &mut Vec<(String, String)>) {
     }
 }
 
-/// Whether a value at this path may be a secret.
-fn is_secret(path: &str) -> bool {
-    let last = path.rsplit(['.', '[']).next().unwrap_or_default().to_lowercase();
-    let words = ["authorization", "credential", "key", "password", "secret", "token"];
-    path.contains("headers.") || words.iter().any(|it| last.contains(it))
+/// Whether a value at this path is recorded as it is. Any other text or number may be a secret or
+/// hold one, such as an address, an argument or a header.
+fn is_told(path: &str) -> bool {
+    let mut key = path;
+    while let Some((before, _)) = key.rsplit_once('[').filter(|_| key.ends_with(']')) {
+        key = before;
+    }
+    let key = key.rsplit('.').next().unwrap_or_default();
+    let is_limit = ["limits.", "price."].iter().any(|it| path.contains(it));
+    is_limit || TOLD.contains(&key)
 }
+
+/// The keys of a manifest whose values are recorded as they are.
+const TOLD: [&str; 22] = [
+    "use",
+    "name",
+    "model",
+    "models",
+    "peers",
+    "workflows",
+    "kind",
+    "type",
+    "dialect",
+    "mode",
+    "policy",
+    "level",
+    "durability",
+    "max_turns",
+    "wake",
+    "references",
+    "file",
+    "root",
+    "include",
+    "window",
+    "max_tokens",
+    "price",
+];

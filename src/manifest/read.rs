@@ -6,6 +6,7 @@ mod calls;
 mod doors;
 mod feeds;
 mod includes;
+mod listeners;
 mod metadata;
 mod models;
 mod node;
@@ -17,29 +18,25 @@ mod workflows;
 
 pub(super) use sinks::SinksOf;
 pub(crate) use workflows::workflow;
-use workflows::{Workflows, trigger_places, workflow_listeners};
+use workflows::{trigger_places, workflow_listeners};
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::door::{Tokens, Wrong};
-use crate::engine::{Builder, Factory, Unmade};
+use crate::engine::Builder;
 use crate::limits::{Amount, Bound, Limits};
-use crate::listener::Listener;
 use crate::listeners::describe::Allow;
-use crate::listeners::feed_values::{self, SettableFeeds};
+use crate::listeners::feed_values::SettableFeeds;
 use crate::log::Durability;
-use crate::manifest::check::{self, joined};
+use crate::manifest::check;
 use crate::manifest::expand_variables::{Environment, expand};
-use crate::manifest::key_table::{AGENT, ORGANISM};
+use crate::manifest::key_table::ORGANISM;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
-use crate::manifest::settings::{At, Findings};
-use crate::manifest::yaml::{self, Node, Value};
+use crate::manifest::yaml::{self, Node};
 use crate::manifest::{Context, DATA, Manifest, Overrides, Places, UsedProvider, amount};
 use crate::model::{Models, Prices, ProviderEvents};
-use crate::name::Name;
-use crate::schema::{Schema, nearest};
+use crate::schema::Schema;
 use crate::trigger_source::TriggerSource;
 
 impl Manifest {
@@ -331,257 +328,10 @@ impl Reader<'_> {
         }
     }
 
-    fn listeners(
-        &self,
-        items: &[(String, &Node)],
-        services: Vec<(&Node, String, Listener)>,
-        (workflows, source): (&Workflows<'_>, &TriggerSource),
-        tokens: Option<&Tokens>,
-    ) -> Vec<Listener> {
-        self.prepare(items);
-        let listed = items.iter().filter_map(|(path, item)| {
-            Some((*item, path.clone(), self.listener(item, path, workflows)?))
-        });
-        let listed: Vec<_> = listed.collect();
-        // A listener with mistakes may have any payload, so the payloads are known only if no
-        // listener has mistakes.
-        let are_known = listed.len() == items.len();
-        let made: Vec<(&Node, String, Listener)> = services.into_iter().chain(listed).collect();
-        let mut names: BTreeMap<&str, Option<Place>> = BTreeMap::new();
-        names.extend(self.builder.listeners().map(|it| (it, None)));
-        for (number, (item, path, listener)) in made.iter().enumerate() {
-            let (name, at) = (listener.name(), item.key("name").unwrap_or(item));
-            let wrong = |text: String, advice: &str| {
-                self.wrong(Mistake::new(at.place, text).at(path).advice(advice));
-            };
-            if let Some(first) = names.insert(name, Some(at.place)) {
-                let first = first.map_or("the program".to_owned(), |it| self.line(it, at.place));
-                let text = format!("{first} has a listener `{name}` already");
-                let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
-                // Payloads that depend on the listener's name no longer conflict once the names
-                // differ.
-                let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
-                let by_name = is_agent || listener.has_own_namespace();
-                match other.filter(|_| !by_name).and_then(|it| it.disputes(listener)) {
-                    Some(it) => {
-                        wrong(text, &format!("keep one: only one can take {it}, by any `name:`"));
-                    }
-                    None => wrong(text, "give this one a `name:` of its own"),
-                }
-            }
-            if name == "core" {
-                wrong("`core` is the pump's own name".to_owned(), "give it another `name:`");
-            }
-            if tokens.is_some_and(|it| it.names().any(|it| it == name)) {
-                let text = format!("`{name}` has a token: an identity and a listener of one name");
-                wrong(text, "give the listener another `name:`");
-            }
-        }
-        let values = self.feed_values();
-        names.extend(values.as_ref().map(|_| (feed_values::NAME, None)));
-        let known = self.known_names(items, &mut names);
-        let included = &self.includes.workflows;
-        names.extend(included.iter().filter_map(|it| Some((it.key("name")?.text()?, None))));
-        self.targets(included, &names, &known);
-        let own = made.iter().flat_map(|(.., it)| it.payloads());
-        let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
-        for (path, item) in items {
-            self.peers(item, path, &names, &known);
-            self.sources(item, path, (&names, &known), &made);
-            self.metadata_of_feeds(item, path, items);
-            if are_known {
-                self.finals(item, path, &payloads);
-            }
-        }
-        let made_here = made.iter().map(|(.., it)| it).chain(&values);
-        let all = self.builder.capabilities_with(made_here);
-        self.calls(items, &names, &all);
-        // A trigger may watch a payload of a part that has mistakes.
-        let is_whole = are_known && workflows.are_all(included);
-        if is_whole && self.mistakes.borrow().iter().all(|it| it.place.file > 0) {
-            self.wrong_triggers(source, &all);
-        }
-        self.complaints(&made);
-        made.into_iter().map(|(.., it)| it).chain(values).collect()
-    }
-
-    /// Adds the names of all `items` to `names`, because a listener with mistakes counts as known,
-    /// too. Returns the names that advice may suggest. These don't include forbidden names,
-    /// and the names of listeners whose kind is neither known nor similar to a known kind.
-    fn known_names<'b>(
-        &'b self,
-        items: &'b [(String, &'b Node)],
-        names: &mut BTreeMap<&'b str, Option<Place>>,
-    ) -> Vec<&'b str> {
-        let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
-        names.extend(items.iter().filter_map(|(_, it)| Some((self.meant(it)?, None))));
-        known.extend(items.iter().filter_map(|(_, it)| {
-            let kind = it.key("use").and_then(Node::text)?;
-            let mut kinds = self.kinds();
-            let is_known =
-                kinds.clone().any(|it| it == kind) || nearest(kind, &mut kinds).is_some();
-            self.meant(it).filter(|it| is_known && may_be_called(it))
-        }));
-        known.sort_unstable();
-        known.dedup();
-        known
-    }
-
-    /// Has each factory do its work beforehand, for all its listeners.
-    fn prepare(&self, items: &[(String, &Node)]) {
-        for (_, item) in items {
-            let kind = item.key("use").and_then(Node::text);
-            let mut factories = self.builder.factories().iter();
-            let factory = factories.find(|it| Some(it.name()) == kind);
-            let Some(factory) = factory.filter(|it| it.prepares()) else { continue };
-            let Some(node) = item.key("settings") else { continue };
-            // Mistakes are told when the listener is made.
-            let findings = Findings::of(self.file).with(&self.schemas);
-            let at = At { node, path: String::new(), findings: &findings };
-            factory.prepare(&mut <dyn erased_serde::Deserializer<'_>>::erase(at));
-        }
-    }
-
-    /// The listener that keeps the contents of set feeds. None if no agent has such a feed.
-    fn feed_values(&self) -> Option<Listener> {
-        let settable = self.settable.take();
-        (!settable.is_empty()).then(|| feed_values::feed_values(settable))
-    }
-
-    /// The kinds that `use:` may name.
-    fn kinds(&self) -> impl Iterator<Item = &str> + Clone {
-        self.builder.factories().iter().map(Factory::name).chain([AGENT])
-    }
-
-    /// Returns the name that a listener has, or would have without its mistakes: `name`, or else
-    /// its kind. A misspelt kind is taken for the nearest one.
-    fn meant<'b>(&'b self, item: &'b Node) -> Option<&'b str> {
-        let kind = item.key("use").and_then(Node::text)?;
-        let kinds = || self.kinds();
-        let near = || if kinds().any(|it| it == kind) { None } else { nearest(kind, kinds()) };
-        item.key("name").and_then(Node::text).or_else(near).or(Some(kind))
-    }
-
-    fn peers(
-        &self,
-        item: &Node,
-        path: &str,
-        names: &BTreeMap<&str, Option<Place>>,
-        known: &[&str],
-    ) {
-        let peers = item.key("peers").map(Node::items).unwrap_or_default();
-        for (number, peer) in peers.iter().enumerate() {
-            let Some(name) = peer.text().filter(|it| !names.contains_key(it)) else { continue };
-            let text = format!("there is no listener `{}`", cut(name));
-            let path = joined(path, &format!("peers[{number}]"));
-            let mistake = Mistake::new(peer.place, text).at(&path);
-            self.wrong(self.to_add(mistake, name, known));
-        }
-    }
-
-    /// Adds the way on to the mistake of a name that no listener has: the line to add if there is a
-    /// kind of listener of that name, or else the names that there are.
-    fn to_add(&self, mistake: Mistake, name: &str, known: &[&str]) -> Mistake {
-        if self.kinds().any(|it| it == name && it != AGENT) {
-            return mistake.advice(format!("add `- use: {name}` to `listeners`"));
-        }
-        let mistake = mistake.or_nearest(name, known.iter().copied());
-        mistake.advice(format!("there is {}", known.join(", ")))
-    }
-
-    fn listener(&self, item: &Node, path: &str, workflows: &Workflows<'_>) -> Option<Listener> {
-        let at = item.key("use")?;
-        let kind = at.text().filter(|it| check::is_name(it))?;
-        let factory = self.builder.factories().iter().find(|it| it.name() == kind);
-        let made = match (kind, factory) {
-            (AGENT, _) => self.agent(item, path, workflows.watch(item)),
-            (_, Some(factory)) => self.made(factory, item, path),
-            (_, None) => {
-                let text = format!("no listener is of the kind `{}`", cut(kind));
-                let mistake = Mistake::new(at.place, text).at(&joined(path, "use"));
-                let there = format!("there is {}", self.kinds().collect::<Vec<_>>().join(", "));
-                self.wrong(mistake.or_nearest(kind, self.kinds()).advice(there));
-                None
-            }
-        };
-        let mut listener = made?;
-        if let Some((at, name)) = item.key("name").and_then(|it| Some((it, it.text()?))) {
-            if listener.has_own_namespace() && agent::TAKEN.contains(&name) {
-                let text = format!("`{name}` is a word of the pump's own");
-                let mistake = Mistake::new(at.place, text).at(&joined(path, "name"));
-                self.wrong(mistake.advice("give it another `name:`"));
-            }
-            listener = listener.named(name);
-        }
-        if let Some(text) = item.key("describe").and_then(Node::text) {
-            listener = listener.describe(text);
-        }
-        if item.key("idempotent").and_then(Node::text) == Some("true") {
-            listener = listener.idempotent();
-        }
-        if let Some(limit) = item.key("timeout").and_then(Node::text).and_then(amount::time) {
-            listener = listener.timeout(limit);
-        }
-        if let Some(peers) = item.key("peers") {
-            listener = listener.peers(peers.items().iter().filter_map(Node::text));
-        }
-        for (number, at) in item.key("grants").map(Node::items).into_iter().flatten().enumerate() {
-            let Some(grant) = at.text() else { continue };
-            let grantable = listener.grantable();
-            if !grantable.iter().any(|it| it == grant) {
-                let text = format!("`{kind}` has no use for the grant `{}`", cut(grant));
-                let path = joined(path, &format!("grants[{number}]"));
-                let mistake = Mistake::new(at.place, text).at(&path);
-                let mistake = mistake.or_nearest(grant, grantable.iter().map(String::as_str));
-                self.wrong(mistake.advice(format!("it may have {}", grantable.join(", "))));
-            }
-            listener = listener.grant_named(grant);
-        }
-        Some(listener)
-    }
-
-    /// Makes a listener from its settings.
-    fn made(&self, factory: &Factory, item: &Node, path: &str) -> Option<Listener> {
-        let none = Node { place: item.place, value: Value::Map(Vec::new()) };
-        let node = item.key("settings").unwrap_or(&none);
-        let (findings, path) =
-            (Findings::of(self.file).with(&self.schemas), joined(path, "settings"));
-        let at = At { node, path: path.clone(), findings: &findings };
-        let settings = &mut <dyn erased_serde::Deserializer<'_>>::erase(at);
-        let made = factory.make(settings, &self.models);
-        let all = findings.all();
-        let is_told = !all.is_empty();
-        all.into_iter().for_each(|it| self.wrong(it));
-        match made {
-            Ok(listener) => Some(listener),
-            Err(Unmade::Settings(_)) if is_told => None,
-            Err(error) => {
-                let is_unknown =
-                    |it: &&Node| it.text().is_some_and(|it| self.models.get(it).is_err());
-                let model = node.key("model").filter(is_unknown);
-                // A model with mistakes is reported where it is declared.
-                if model.and_then(Node::text).is_some_and(|it| self.is_named(it)) {
-                    return None;
-                }
-                let model = model.map(|it| (it, joined(&path, "model")));
-                let (node, path) = model.unwrap_or((node, path));
-                self.wrong(Mistake::new(node.place, error.to_string()).at(&path));
-                None
-            }
-        }
-    }
-}
-
-impl Reader<'_> {
     /// Whether the manifest has a model of this name. A model with mistakes counts, too.
     pub(super) fn is_named(&self, model: &str) -> bool {
         self.named.iter().any(|it| it == model)
     }
-}
-
-/// Whether a listener may have this name.
-fn may_be_called(name: &str) -> bool {
-    check::is_name(name) && name != "core"
 }
 
 /// Reads the permissions to ask `describe`.

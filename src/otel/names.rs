@@ -29,10 +29,13 @@ macro_rules! names {
     };
 }
 
-const SPANS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/docs/gen-ai/client-inference.md";
-const AGENTS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/docs/gen-ai/invoke-agent.md";
+const SPANS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/\
+    docs/gen-ai/client-inference.md";
+const AGENTS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/\
+    docs/gen-ai/invoke-agent.md";
 const ERRORS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/";
-const METRICS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/docs/gen-ai/client-inference.md#metrics";
+const METRICS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/v0.1.0/\
+    docs/gen-ai/client-inference.md#metrics";
 const SDK: &str = "https://opentelemetry.io/docs/specs/otel/metrics/sdk/#overflow-attribute";
 const EXCEPTIONS: &str = "https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-spans/";
 const SERVERS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/server/";

@@ -500,7 +500,7 @@ fn a_peer_that_is_not_there_is_a_complaint() {
     let said = |peer: &str| plan(peer).unwrap_err().all().to_vec();
     let near = "alpha: no listener is called `bta`, one of its peers: did you mean `beta`?";
     assert_eq!(said("bta"), [near]);
-    assert_eq!(said("zz"), ["alpha: no listener is called `zz`, one of its peers: add it too"]);
+    assert_eq!(said("zz"), ["alpha: no listener is called `zz`, one of its peers: add that too"]);
 }
 
 #[test]

@@ -115,7 +115,8 @@ async fn one_message_is_neither_filtered_nor_followed() {
     let scene = Scene::new();
     written(&scene).await;
     scene.run(&["show", "sess-b/2"]).code(0).says(&["on"]);
-    let text = "sess-b/2 is one message: leave out --follow and filters, or name its thread alone";
+    let text = "sess-b/2 is one message: leave out --follow, --story and filters, or name \
+                its thread alone";
     for more in [&["--follow"][..], &["--failed"], &["--payload", "job"], &["--since", "1d"]] {
         let arguments = [&["show", "sess-b/2"][..], more].concat();
         scene.run(&arguments).code(2).says(&[text]);

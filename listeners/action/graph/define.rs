@@ -118,6 +118,18 @@ impl ActionDefinition {
         }
     }
 
+    /// Finds the error in the definition of the action. Returns its code and its message.
+    /// `has_source` says whether the action has the source of partial results that it names, if it
+    /// names one.
+    fn find_error(&self, has_source: bool) -> Option<(&str, String)> {
+        if let Some(why) = &self.wrong {
+            return Some((&why.code, why.message.clone()));
+        }
+        let name = self.source.as_ref().filter(|_| !has_source)?;
+        let text = format!("stream takes the partial results of an action, and {name} is a feed");
+        Some(("definition", text))
+    }
+
     /// The part of the action that refers to a name, in words.
     pub(super) fn decided_by(&self, name: &str) -> &'static str {
         match self.list_name.as_deref() == Some(name) {
@@ -268,12 +280,8 @@ impl Graph {
         } else if is_over_full {
             let text = format!("more than in_turn_max, {most}, actions in one turn");
             self.fail(id, "limit", text, out);
-        } else if let Some(why) = &definition.wrong {
-            self.fail(id, &why.code, why.message.clone(), out);
-        } else if let Some(name) = definition.source.as_ref().filter(|_| !has_source) {
-            let text =
-                format!("stream takes the partial results of an action, and {name} is a feed");
-            self.fail(id, "definition", text, out);
+        } else if let Some((code, text)) = definition.find_error(has_source) {
+            self.fail(id, code, text, out);
         }
         if is_again || is_over_full {
             // No action can refer to this one, since it isn't registered under its name.

@@ -1,5 +1,5 @@
-//! The programs of calls that run, by the keys of their calls. An action's attempts have one key, and
-//! the program of an attempt begins only once that of the attempt before has ended.
+//! The programs of calls that run, by the keys of their calls. An action's attempts have one key,
+//! and the program of an attempt begins only once that of the attempt before has ended.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

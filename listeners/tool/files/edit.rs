@@ -48,8 +48,8 @@ fn is_same(read: &Metadata, now: &Metadata) -> bool {
 }
 
 /// Finds the only occurrence of the old text. Returns its place, and the new text with the file's
-/// line ends. Windows line ends and others count as equal, unless the old text has Windows line ends
-/// itself and stands in the file exactly so.
+/// line ends. Windows line ends and others count as equal, unless the old text has Windows line
+/// ends itself and stands in the file exactly so.
 fn place(text: &str, edit: &Edit) -> Result<(Range<usize>, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {

@@ -92,8 +92,8 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
     let mut builder = RegexMatcherBuilder::new();
     builder.size_limit(COMPILED_BYTES_MAX).dfa_size_limit(COMPILED_BYTES_MAX);
     builder.multi_line(true).line_terminator(Some(b'\n'));
-    // With the flag `R`, `$` matches before a Windows line end, too. Errors show the pattern without
-    // the flag.
+    // With the flag `R`, `$` matches before a Windows line end, too. Errors show the pattern
+    // without the flag.
     let with_flag = builder.build(&format!("(?R){pattern}"));
     with_flag.or_else(|_| builder.build(pattern)).map_err(|error| {
         let text = format!("the pattern is no regular expression: {error}");

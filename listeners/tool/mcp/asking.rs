@@ -1,7 +1,6 @@
 //! Asks the MCP servers of a manifest for their tools, side by side. A server that takes long
 //! delays nobody: if its tools are recorded, they are offered, and compared once it answers.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +11,12 @@ use pumphouse::prelude::*;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use super::server::Launch;
+use super::server::{Compared, Launch};
 use super::tools::pinned;
 use super::{Settings, Trust, changes, listener, prepared, shown, unanswered};
 
 /// The answer of a server that was asked for its tools.
 type Answer = Result<Vec<Value>, String>;
-
-/// The tools that a server describes otherwise than its record, once the server has answered.
-pub(super) type Compared = watch::Receiver<Option<BTreeSet<String>>>;
 
 /// The servers that were asked and whose listeners aren't made yet.
 #[derive(Default)]
@@ -94,7 +90,8 @@ impl Questions {
                     tracing::warn!(
                         server = name,
                         seconds,
-                        "a server hasn't answered yet: nothing is recorded of it, so it is waited for"
+                        "a server hasn't answered yet: nothing is recorded of it, \
+                         so it is waited for"
                     );
                     received(&answer)
                 }
@@ -120,8 +117,8 @@ impl Questions {
         }
     }
 
-    /// Waits for an answer. `None` if it takes too long. All servers were asked at the same time, so
-    /// after the first that took too long, none is waited for.
+    /// Waits for an answer. `None` if it takes too long. All servers were asked at the same time,
+    /// so after the first that took too long, none is waited for.
     fn in_time(&self, answer: &Receiver<Answer>, patience: Option<Duration>) -> Option<Answer> {
         let Some(patience) = patience else { return Some(received(answer)) };
         let is_late = self.is_late.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The requests that wait for a server's answer, and the handling of the server's messages.
 //! Connections over standard input and output and connections over HTTP both use this module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,6 +91,16 @@ impl Shared {
         all.next().copied().filter(|_| all.next().is_none())
     }
 
+    /// Returns the only waiting request whose id a text has anywhere. `None` if there are none or
+    /// several.
+    fn named(&self, text: &str) -> Option<u64> {
+        let word = "\"id\"";
+        let all =
+            text.match_indices(word).filter_map(|(at, _)| number_behind(&text[at + word.len()..]));
+        let ids: BTreeSet<u64> = all.filter(|id| self.waits(*id)).collect();
+        ids.first().copied().filter(|_| ids.len() == 1)
+    }
+
     /// Returns whether the request with this id still waits for its answer.
     pub(super) fn waits(&self, id: u64) -> bool {
         self.waiting().answers.contains_key(&id)
@@ -103,10 +113,11 @@ impl Shared {
         }
     }
 
-    /// Makes the request fail that an unreadable message answers: `of`, or else the request whose id
-    /// the message shows, or else the only waiting request. If there are several, they go on.
+    /// Makes the request fail that an unreadable message answers: `of`, or else the request whose
+    /// id the message shows, or else the only waiting request. If there are several, they go on.
     pub(super) fn fail_answer(&self, text: &str, why: &str, of: Option<u64>) {
-        match of.or_else(|| own_id(text)).or_else(|| self.only()) {
+        let own = own_id(text).filter(|id| self.waits(*id));
+        match of.or(own).or_else(|| self.named(text)).or_else(|| self.only()) {
             Some(id) => self.fail(id, Failure::Nonsense(why.to_owned())),
             None => tracing::warn!(why, "a server's message answers no request that is known"),
         }
@@ -170,18 +181,20 @@ fn own_id(text: &str) -> Option<u64> {
                 })?;
                 let (word, behind) = (&rest[..end], &rest[end + 1..]);
                 rest = behind;
-                if depth == 1
-                    && word == "id"
-                    && let Some(value) = behind.trim_start().strip_prefix(':')
-                {
-                    let value = value.trim_start().trim_start_matches('"');
-                    let digits = value.find(|it: char| !it.is_ascii_digit());
-                    return value[..digits.unwrap_or(value.len())].parse().ok();
+                if depth == 1 && word == "id" && behind.trim_start().starts_with(':') {
+                    return number_behind(behind);
                 }
             }
         }
     }
     None
+}
+
+/// Returns the number after the colon with which a text begins: `7` of `: "7", …`.
+fn number_behind(text: &str) -> Option<u64> {
+    let value = text.trim_start().strip_prefix(':')?.trim_start().trim_start_matches('"');
+    let digits = value.find(|it: char| !it.is_ascii_digit());
+    value[..digits.unwrap_or(value.len())].parse().ok()
 }
 
 /// Handles a message from the server.

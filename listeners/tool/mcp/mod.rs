@@ -40,14 +40,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use self::asking::Compared;
 pub use self::asking::asking;
 use self::attach::{Attached, Attachments, Outlets};
 use self::exchange::{Failure, within};
 use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::{Record, ToolsAccepted};
 use self::remote::Remote;
-use self::server::{Launch, Server, Transport};
+use self::server::{Compared, Launch, Server, Transport};
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
@@ -104,7 +103,8 @@ pub enum Reason {
     Refused,
     /// The server isn't there: nothing was called.
     Unreachable,
-    /// The call was sent, and no answer came that can be read: whether anything was done is unknown.
+    /// The call was sent, and no answer came that can be read: whether anything was done is
+    /// unknown.
     Unknown,
     /// The call is invalid: nothing was called.
     Nonsense,

@@ -135,7 +135,8 @@ pub(super) async fn drive(
     let mut under_way = FuturesUnordered::new();
     loop {
         if let Some(why) = shared.over() {
-            // Requests that were sent may still be answered. The others go over the next connection.
+            // Requests that were sent may still be answered. The others go over the next
+            // connection.
             refuse_all(&mut written, &why, shared);
             while under_way.next().await.is_some() {}
             return why;

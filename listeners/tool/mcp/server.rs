@@ -1,6 +1,7 @@
 //! The MCP server of a listener. The server is started at the first call, and again if it has
 //! ended.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use super::super::command::Bounds;
 use super::super::command::run::{Serving, serve};
 use super::super::text::lossy;
 use super::super::time::pass_time;
-use super::asking::Compared;
 use super::exchange::{Failure, within};
 use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
@@ -24,6 +24,9 @@ use super::wire::Wire;
 const LAST_WORDS_TIME: Duration = Duration::from_millis(500);
 /// The maximum time to wait until a connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
+
+/// The tools that a server describes otherwise than its record, once the server has answered.
+pub(super) type Compared = watch::Receiver<Option<BTreeSet<String>>>;
 
 /// The name of a server, and how the server is started or reached.
 #[derive(Clone)]

@@ -225,12 +225,7 @@ impl Page {
                 self.note(Paint::Faint, text);
             }
             EventKind::Stopped { reason, .. } if reason == Interrupt::WORD => {
-                self.terminal.end();
-                for it in std::mem::take(&mut self.running) {
-                    self.came(Some(&it), "", Interrupt::WORD, None, None);
-                }
-                self.work_over(event, asker);
-                self.stopped(reason, None, asker);
+                self.show_interrupt(event, asker);
             }
             EventKind::Stopped { reason, text } => {
                 self.terminal.end();
@@ -240,6 +235,16 @@ impl Page {
             }
             _ => {}
         }
+    }
+
+    /// Shows that the agent was interrupted, and that its actions ended with that.
+    fn show_interrupt(&mut self, event: &Event, asker: Option<&str>) {
+        self.terminal.end();
+        for it in std::mem::take(&mut self.running) {
+            self.came(Some(&it), "", Interrupt::WORD, None, None);
+        }
+        self.work_over(event, asker);
+        self.stopped(Interrupt::WORD, None, asker);
     }
 
     /// Notes since when the model has been silent.

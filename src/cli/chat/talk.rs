@@ -162,7 +162,9 @@ impl<'a, 'b> Talk<'a, 'b> {
             self.draw()?;
             let input = tokio::select! {
                 input = lines.next() => input,
-                signal = signals.next() => if signal == TERMINATE { Input::End } else { Input::Interrupt },
+                signal = signals.next() => {
+                    if signal == TERMINATE { Input::End } else { Input::Interrupt }
+                }
             };
             match input {
                 Input::Line(line) if line.trim().is_empty() => {}
@@ -285,10 +287,10 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(Wait::Over)
     }
 
-    /// Asks a question, and shows what the agent does. `instead` is the entry of an earlier question that this question replaces.
-    /// The new question goes into a fork, which shares the thread's entries before the replaced
-    /// question. If the replaced question was the thread's first entry, the new question opens a
-    /// session.
+    /// Asks a question, and shows what the agent does. `instead` is the entry of an earlier
+    /// question that this question replaces. The new question goes into a fork, which shares the
+    /// thread's entries before the replaced question. If the replaced question was the thread's
+    /// first entry, the new question opens a session.
     async fn ask(
         &mut self,
         text: &str,

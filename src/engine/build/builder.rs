@@ -164,8 +164,8 @@ impl Builder {
         self.specs.iter().flat_map(Spec::payloads)
     }
 
-    /// Returns complaints about the listeners in the builder and some others, whichever further ones
-    /// there are.
+    /// Returns complaints about the listeners in the builder and some others, whichever further
+    /// ones there are.
     pub(crate) fn complaints_with<'a>(
         &'a self,
         others: impl Iterator<Item = &'a Listener>,

@@ -181,7 +181,7 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
             let asked = asked.map(|it| stage.entry(&it)).collect();
             (Target::Askers(asked, Outcome::Completed), payload)
         }
-        ["withdraw", id] => (Target::Withdraw(entry(id).id().clone()), "sum"),
+        ["withdraw", id] => (Target::Withdraw(id.parse().unwrap()), "sum"),
         ["charge" | "spent" | "raise" | "cancel" | "pause" | "resume" | "retry", ..] => {
             return steers(words);
         }

@@ -338,7 +338,8 @@ impl Pump {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 
-    /// Records a payload of the pump itself in the organism's own thread, if the organism has a name.
+    /// Records a payload of the pump itself in the organism's own thread, if the organism has a
+    /// name.
     pub(crate) fn record_in_organism<P: Payload>(&self, payload: &P) {
         if self.shared.life.is_some() {
             let mut words = Words::default();

@@ -133,8 +133,8 @@ impl Record {
     }
 }
 
-/// Whether the entry is a settlement that the pump booked for a handler which it stopped. The handler
-/// itself didn't send it.
+/// Whether the entry is a settlement that the pump booked for a handler which it stopped. The
+/// handler itself didn't send it.
 fn is_of_stop(entry: &log::Entry) -> bool {
     let charge = || Entry::kept(entry).decode_if::<Charge>();
     entry.flags.contains(Flags::CHARGES) && charge().is_some_and(|it| it.stopped == Some(true))

@@ -230,7 +230,8 @@ impl Thread {
         }
     }
 
-    /// Settles what the thread's running handlers have reserved, since they are about to be stopped.
+    /// Settles what the thread's running handlers have reserved, since they are about to be
+    /// stopped.
     pub(crate) fn settle_all_stopped(&mut self, world: &World<'_>, out: &mut Step) {
         let is_open = |it: &Running| it.reserved != ReservedAmounts::default();
         let open = self.running.iter().filter(|(_, it)| is_open(it)).map(|(at, _)| *at);

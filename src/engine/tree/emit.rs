@@ -63,14 +63,7 @@ impl Thread {
         let is_charge = matches!(ready.target, Target::Charge(_));
         let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
         if reserved && !may_emit(&*registered.grants, checked.name()) {
-            let text = format!("{} may be emitted by the pump only", checked.name());
-            let fault = Fault::new(Code::Reserved, text);
-            self.refuse(part, checked, None, &fault, world, out);
-            if answers {
-                let text = format!("the answer of {} was refused", registered.name);
-                self.complain(part, &Fault::new(Code::InvalidReturn, text), world, out);
-            }
-            return;
+            return self.refuse_reserved(part, checked, answers, world, out);
         }
         match ready.target {
             Target::Sender => self.reply_to_message(part, checked, world, out),
@@ -118,6 +111,26 @@ impl Thread {
                 self.forward(&part, checked, to, receiver, world, out);
             }
             Target::Listener(to) => self.call(part, to, checked, world, out),
+        }
+    }
+
+    /// Refuses a payload that only the pump may emit. If the payload answers a message, complains to
+    /// the message's sender.
+    fn refuse_reserved(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        answers: bool,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let text = format!("{} may be emitted by the pump only", checked.name());
+        let fault = Fault::new(Code::Reserved, text);
+        self.refuse(part, checked, None, &fault, world, out);
+        if answers {
+            let name = &world.routes.listeners[part.listener].name;
+            let text = format!("the answer of {name} was refused");
+            self.complain(part, &Fault::new(Code::InvalidReturn, text), world, out);
         }
     }
 

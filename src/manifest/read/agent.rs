@@ -185,14 +185,7 @@ impl Reader<'_> {
                 &[("tool_use", Dialect::ToolUse), ("native", Dialect::Native)],
             ),
             references: flag(item, "references"),
-            dispatch: match (&streaming, item.key("dispatch")) {
-                (Some(_), None) => Dispatch::Batched,
-                _ => chosen(
-                    item,
-                    "dispatch",
-                    &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
-                ),
-            },
+            dispatch: choose_dispatch(item, streaming.as_ref()),
             final_default: flag(item, "final_default").unwrap_or(usual.final_default),
             text_is_response: flag(item, "text_is_response"),
             final_with_actions: chosen(
@@ -412,6 +405,19 @@ impl Reader<'_> {
         let mistake = Mistake::new(at.place, format!("{}: {wrong}", file.display()));
         self.wrong(mistake.at(&joined(path, "file")));
         None
+    }
+}
+
+/// Chooses when an agent's calls are dispatched. With a `streaming_config`, they are batched unless
+/// `dispatch` says otherwise.
+fn choose_dispatch(item: &Node, streaming: Option<&Streaming>) -> Dispatch {
+    match (streaming, item.key("dispatch")) {
+        (Some(_), None) => Dispatch::Batched,
+        _ => chosen(
+            item,
+            "dispatch",
+            &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
+        ),
     }
 }
 

@@ -313,8 +313,8 @@ fn without_mistakes(file: &Path, node: &Node) -> (Node, Vec<Mistake>) {
     (mended, mistakes)
 }
 
-/// Returns whether a mistake is that of a missing key which was left out because of its own mistake,
-/// or is written wrong.
+/// Returns whether a mistake is that of a missing key which was left out because of its own
+/// mistake, or is written wrong.
 fn follows<'a, T>(
     it: &Mistake,
     read: &Result<T, Wrong>,

@@ -1,5 +1,5 @@
-//! The ids of calls in a prompt, which are the provider's, and the call that each result belongs to.
-//! A reply may have two calls with one id, and calls without an id.
+//! The ids of calls in a prompt, which are the provider's, and the call that each result belongs
+//! to. A reply may have two calls with one id, and calls without an id.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

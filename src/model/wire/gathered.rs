@@ -269,8 +269,8 @@ impl Gathered {
         self.is_over = true;
     }
 
-    /// Ends a reply that broke off. Gives out the calls that had begun, and the usage so far. A call
-    /// that hadn't ended shows where the reply broke off: its arguments are no JSON.
+    /// Ends a reply that broke off. Gives out the calls that had begun, and the usage so far. A
+    /// call that hadn't ended shows where the reply broke off: its arguments are no JSON.
     pub(crate) fn break_off(&mut self) {
         self.pieces.clear();
         for begun in self.calls.iter_mut().skip(self.given).filter(|it| !it.is_servers) {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::call_ids::called;
 use super::parameters::Reasoning;
 use super::partial_arguments::PartialArguments;
+use super::tool_schema::without_wide_bounds;
 use super::{
     Choices, Gathered, Reader, RequestContent, Served, answer_schema, arguments, arguments_text,
     divided, object, recount, text,
@@ -243,7 +244,9 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
         settings.insert("thinkingConfig".to_owned(), thinking(&content.served(WIRE), effort));
     }
     let format = content.format().filter(|_| content.tools.is_empty() || takes_both(content.model));
-    if let Some(schema) = format.and_then(|it| answer_schema::gemini(&it.schema)) {
+    if let Some(schema) =
+        format.and_then(|it| answer_schema::gemini(&without_wide_bounds(&it.schema)))
+    {
         settings.insert("responseMimeType".to_owned(), "application/json".into());
         settings.insert("responseJsonSchema".to_owned(), schema);
     }

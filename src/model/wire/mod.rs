@@ -374,15 +374,27 @@ pub(crate) fn arguments(text: &str) -> Value {
     }
 }
 
-/// The text of a call's arguments in an event, which may be an object or the text of one. The object
-/// keeps its numbers and its order.
+/// The text of a call's arguments in an event, which may be an object or the text of one. The
+/// object keeps its numbers and its order, but not the white space around its parts.
 fn arguments_text(raw: &RawValue) -> String {
     let text = raw.get().trim();
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).unwrap_or_default(),
         Some(b'n') | None => String::new(),
-        Some(_) => text.to_owned(),
+        Some(_) => compact(text),
     }
+}
+
+/// JSON without the white space outside of its texts.
+fn compact(json: &str) -> String {
+    let (mut is_text, mut is_escaped) = (false, false);
+    let is_kept = |it: &char| {
+        let is_kept = is_text || !it.is_ascii_whitespace();
+        is_text ^= *it == '"' && !is_escaped;
+        is_escaped = is_text && *it == '\\' && !is_escaped;
+        is_kept
+    };
+    json.chars().filter(is_kept).collect()
 }
 
 /// A number of tokens. 0 if there is none.

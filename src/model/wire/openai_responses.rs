@@ -3,6 +3,7 @@
 //! The events are described at
 //! <https://platform.openai.com/docs/api-reference/responses-streaming>.
 
+use std::collections::BTreeSet;
 use std::iter;
 
 use serde_json::{Map, Value, json};
@@ -28,6 +29,8 @@ pub(super) struct OpenAiResponses {
     base: u64,
     /// Whether items of the current response had events of their own.
     has_items: bool,
+    /// The places of the items whose text or refusal had events of its own.
+    said: BTreeSet<u64>,
 }
 
 impl OpenAiResponses {
@@ -47,6 +50,12 @@ impl OpenAiResponses {
             // runs itself are ignored.
             _ => {}
         }
+    }
+
+    /// Adds a part of an item's text, reasoning or refusal.
+    fn say(&mut self, delta: &str, make: fn(String) -> Piece) {
+        self.has_items = true;
+        self.gathered.say(delta, make);
     }
 
     /// Ends a call. The call's arguments are taken from `arguments` only if none came before.
@@ -160,12 +169,15 @@ impl Reader for OpenAiResponses {
                 self.item(place, &event["item"]);
             }
             "response.output_text.delta" => {
-                self.has_items = true;
-                self.gathered.say(delta, Piece::Text);
+                self.said.insert(place);
+                self.say(delta, Piece::Text);
             }
-            "response.refusal.delta" => self.gathered.say(delta, Piece::Refusal),
+            "response.refusal.delta" => {
+                self.said.insert(place);
+                self.say(delta, Piece::Refusal);
+            }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.gathered.say(delta, Piece::Reasoning);
+                self.say(delta, Piece::Reasoning);
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 self.gathered.change(place, |it| it.arguments += delta);
@@ -174,8 +186,8 @@ impl Reader for OpenAiResponses {
             "response.output_item.done" => {
                 let item = &event["item"];
                 self.has_items = true;
-                // A message's text may have no events of its own.
-                if item["type"] == "message" && !self.gathered.has_text() {
+                // A message's text or refusal may have no events of its own.
+                if item["type"] == "message" && !self.said.remove(&place) {
                     self.content(item);
                 }
                 if self.gathered.at(place).is_none() {
@@ -306,6 +318,26 @@ fn tool(Tool { name, description, parameters }: &Tool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_said_once_whether_it_has_events_of_its_own_or_not() {
+        let part = json!({ "type": "refusal", "refusal": "No." });
+        let item = json!({ "type": "message", "content": [part] });
+        let delta = json!({ "type": "response.refusal.delta", "output_index": 1, "delta": "No." });
+        let kind = "response.output_item.done";
+        let done = json!({ "type": kind, "output_index": 1, "item": item });
+        let response = json!({ "status": "completed", "output": [item] });
+        let over = json!({ "type": "response.completed", "response": response });
+        for events in
+            [vec![&delta, &done, &over], vec![&delta, &over], vec![&done, &over], vec![&over]]
+        {
+            let mut reader = OpenAiResponses::default();
+            events.into_iter().for_each(|it| reader.read(&it.to_string()).unwrap());
+            reader.gathered_mut().finish();
+            let refusal = Piece::Refusal("No.".to_owned());
+            assert_eq!(reader.gathered().pieces, [refusal, Piece::Stop(Stop::End)]);
+        }
+    }
 
     #[test]
     fn a_custom_call_may_have_its_input_at_its_end_alone() {

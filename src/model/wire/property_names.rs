@@ -1,5 +1,5 @@
-//! Names of properties that a provider takes, in place of those that it refuses. What a model writes
-//! gets its own names back.
+//! Names of properties that a provider takes, in place of those that it refuses. What a model
+//! writes gets its own names back.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,7 +15,8 @@ fn pieces(wire: Wire, events: &[String]) -> Vec<Piece> {
 fn says(wire: Wire, text: &str) -> String {
     match wire {
         Wire::AnthropicMessages => format!(
-            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#
+            "{{\"type\":\"content_block_delta\",\"index\":0,\
+             \"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}"
         ),
         Wire::OpenAiChat => format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#),
         Wire::OpenAiResponses => {
@@ -33,19 +34,27 @@ fn calls(wire: Wire, arguments: &str) -> String {
     let text = serde_json::to_string(arguments).expect("a text");
     match wire {
         Wire::AnthropicMessages => format!(
-            r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"tool_use","id":"a","name":"t","input":{arguments}}}}}"#
+            "{{\"type\":\"content_block_start\",\"index\":0,\
+             \"content_block\":{{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"t\",\
+             \"input\":{arguments}}}}}"
         ),
         Wire::OpenAiChat => format!(
-            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"t","arguments":{arguments}}}}}]}}}}]}}"#
+            "{{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\
+             \"id\":\"a\",\"function\":{{\
+             \"name\":\"t\",\"arguments\":{arguments}}}}}]}}}}]}}"
         ),
         Wire::OpenAiResponses => format!(
-            r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"function_call","call_id":"a","name":"t","arguments":{text}}}}}"#
+            "{{\"type\":\"response.output_item.done\",\"output_index\":0,\
+             \"item\":{{\"type\":\"function_call\",\"call_id\":\"a\",\
+             \"name\":\"t\",\"arguments\":{text}}}}}"
         ),
         Wire::Gemini => format!(
-            r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"id":"a","name":"t","args":{arguments}}}}}]}}}}]}}"#
+            "{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"functionCall\":{{\"id\":\"a\",\
+             \"name\":\"t\",\"args\":{arguments}}}}}]}}}}]}}"
         ),
         Wire::Ollama => format!(
-            r#"{{"message":{{"tool_calls":[{{"id":"a","function":{{"name":"t","arguments":{arguments}}}}}]}}}}"#
+            "{{\"message\":{{\"tool_calls\":[{{\"id\":\"a\",\
+             \"function\":{{\"name\":\"t\",\"arguments\":{arguments}}}}}]}}}}"
         ),
     }
 }
@@ -82,10 +91,15 @@ fn arguments_keep_their_numbers_their_order_and_their_characters() {
         };
         let numbers = r#"{"b":18446744073709551616,"a":9007199254740993,"c":1.10}"#;
         check(numbers, numbers);
+        let spaced = r#"{ "a b": "c \" d\\", "e" : [ 1, 2 ] }"#;
+        let is_text = wire == Wire::OpenAiResponses;
+        check(spaced, if is_text { spaced } else { r#"{"a b":"c \" d\\","e":[1,2]}"# });
     }
     let part = |more: &str| {
         format!(
-            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"t","arguments":"{more}"}}}}]}}}}]}}"#
+            "{{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\
+             \"id\":\"a\",\"function\":{{\
+             \"name\":\"t\",\"arguments\":\"{more}\"}}}}]}}}}]}}"
         )
     };
     let events = [part(r#"{\"a\":\"\ud83d"#), part(r#"\ude00\"}"#)];
@@ -97,7 +111,9 @@ fn arguments_keep_their_numbers_their_order_and_their_characters() {
 fn two_calls_of_one_place_and_one_id_are_two_calls() {
     let part = |id: &str, arguments: &str| {
         format!(
-            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"{id}","function":{{"name":"t","arguments":"{arguments}"}}}}]}}}}]}}"#
+            "{{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\
+             \"id\":\"{id}\",\"function\":{{\
+             \"name\":\"t\",\"arguments\":\"{arguments}\"}}}}]}}}}]}}"
         )
     };
     for id in ["x", ""] {

@@ -1,6 +1,6 @@
-//! Rewrites the JSON Schemas of tools into forms that providers and local servers take. What a model
-//! writes is checked by the tool's own schema, so a rewritten schema may allow more, but never less.
-//! `docs/models.md` has the rules for each wire, with their sources.
+//! Rewrites the JSON Schemas of tools into forms that providers and local servers take. What a
+//! model writes is checked by the tool's own schema, so a rewritten schema may allow more, but
+//! never less. `docs/models.md` has the rules for each wire, with their sources.
 
 use std::borrow::Cow;
 

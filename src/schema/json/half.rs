@@ -1,6 +1,6 @@
 //! Halves of surrogate pairs in JSON. JSON writes a character beyond U+FFFF as two escapes, such as
-//! `\ud83d\ude00`, and text of others may have one of the two alone. A half that stays alone becomes
-//! U+FFFD. Of a pair that is split over two texts of a stream, both halves are joined.
+//! `\ud83d\ude00`, and text of others may have one of the two alone. A half that stays alone
+//! becomes U+FFFD. Of a pair that is split over two texts of a stream, both halves are joined.
 
 use std::borrow::Cow;
 

@@ -28,7 +28,8 @@ pub fn text(value: &Value) -> String {
 /// ```
 /// use pumphouse::schema::json::{read, sorted};
 ///
-/// assert_eq!(sorted(&read(r#"{"b": {"d": 1, "c": 2}, "a": 3}"#)?), r#"{"a":3,"b":{"c":2,"d":1}}"#);
+/// let value = read(r#"{"b": {"d": 1, "c": 2}, "a": 3}"#)?;
+/// assert_eq!(sorted(&value), r#"{"a":3,"b":{"c":2,"d":1}}"#);
 /// # Ok::<(), pumphouse::schema::json::Broken>(())
 /// ```
 #[must_use]

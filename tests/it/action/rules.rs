@@ -181,7 +181,7 @@ fn an_error_that_is_returned_is_a_failure_and_its_dependents_are_skipped() {
         &[
             "a failed broke: tool says no more",
             "b skipped skipped: a failed",
-            "c failed P0015: trap panicked: Report it to the listener's author; the log has the \
+            "c unknown P0015: trap panicked: Report it to the listener's author; the log has the \
              message it stumbled on.",
             "d ok null",
         ],

@@ -331,8 +331,10 @@ fn what_an_answer_cost_has_its_helpers_in_it() {
         \"helper\", \"parameters\": {\"text\": \"x\"}}</action><response>${h}</response>\n",
     );
     scene.write("helper.txt", "%% reply usage=1000/2000\n<response>Six.</response>\n");
-    let organism = "models:\n  fixed: {use: scripted, file: replies.txt, price: {input: 1, output: 1}}\n  \
-        helper: {use: scripted, file: helper.txt, price: {input: 1000, output: 1000}}\nlisteners:\n  \
+    let organism = "models:\n  \
+        fixed: {use: scripted, file: replies.txt, price: {input: 1, output: 1}}\n  \
+        helper: {use: scripted, file: helper.txt, price: {input: 1000, output: 1000}}\n\
+        listeners:\n  \
         - {use: agent, name: oracle, model: fixed, peers: [helper]}\n  \
         - {use: agent, name: helper, model: helper, peers: []}\n";
     scene.write("organism.yaml", organism);

@@ -88,10 +88,13 @@ fn the_value_of_an_agents_answer_is_its_text() {
 
 #[test]
 fn a_path_leads_to_a_field_also_of_a_payload_with_a_single_one() {
-    let first = r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}
+    let first = concat!(
+        r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}
         </action>
         <action id="half">{"name": "calculate", "parameters":
-        {"expression": "a/2", "values": {"a": "${sum.value}"}}}</action><response>$sum ${sum} ${sum.value} ${half.value}</response>"#;
+        {"expression": "a/2", "values": {"a": "${sum.value}"}}}</action>"#,
+        "<response>$sum ${sum} ${sum.value} ${half.value}</response>"
+    );
     assert_eq!(Came::of([first]).responses(), ["42 42 42 21"]);
 }
 

@@ -33,7 +33,8 @@ const PIECES: [&str; 48] = [
     "image: {{ .Values.image }}:{{ $x.tag | default \"$out\" }}\n",
     "{{- range $f, $x := .Values.files }}\n{{ $f }}: ${{ $x }}\n{{- end }}\n",
     "name: ${metadata.name}\nvalue: $(VAR) $$(VAR) ${x}\n",
-    "\\documentclass{article}\\begin{document}$x^2$ and $$\\sum_{f} x_f$$ cost \\$5\\end{document}\n",
+    "\\documentclass{article}\\begin{document}$x^2$ and $$\\sum_{f} x_f$$ cost \\$5\
+     \\end{document}\n",
     "$\\frac{out}{x}$ \\newcommand{\\x}[1]{$#1$}\n",
     "const s = `${x} of ${files.length} $${out} $`;\n",
     "$('#out').on('click', () => $.ajax(`/f/${f}`));\n",

@@ -124,7 +124,8 @@ fn call(more: &str) -> String {
 const STEPS: [&str; 3] = [
     "<thought>Half of it is read.</thought><action id=\"s\">{\"name\": \"calculate\", \
      \"parameters\": {\"expression\": \"1+1\"}}</action>",
-    "<action id=\"t\">{\"name\": \"calculate\", \"parameters\": {\"expression\": \"2+2\"}}</action>",
+    "<action id=\"t\">{\"name\": \"calculate\", \
+     \"parameters\": {\"expression\": \"2+2\"}}</action>",
     "<response>All done.</response>",
 ];
 

@@ -100,7 +100,7 @@ async fn a_pattern_that_is_none_is_told_by_its_field() {
         ("* * * 13 *", "cron: 13 is no month; it takes 1 to 12 or JAN to DEC, or *, "),
         ("99 0 * * * *", "cron: 99 is no second; it takes 0 to 59, or *, "),
         ("* *", "cron takes five fields, minute, hour, day, month and weekday, as in "),
-        ("@dayly", "cron takes five fields, "),
+        ("@dayly", "cron: @dayly is no pattern; there is @hourly, @daily, @midnight, "),
     ] {
         let set = SetTimer { cron: Some(pattern.into()), ..NONE };
         let refused = pump.ask::<TimerSet>(set).await.unwrap_err().other::<TimerRefused>();

@@ -306,6 +306,7 @@ listeners:
     name: oracle
     model: fixed
     peers: [calculate]
+    references: true
     dialect: tool_use";
     scene.write("organism.yaml", format!("{manifest}{STREAMING}"));
     let call = r#"<call id="a" name="calculate">{"expression": "6*7"}</call>"#;
@@ -344,6 +345,7 @@ listeners:
     model: fixed
     peers: [calculate]
     dialect: tool_use
+    references: true
     streaming_config: {file: config/streaming.yaml}
 ";
     let document = STREAMING.replace("\n    ", "\n");
@@ -409,7 +411,7 @@ fn a_limit_of_cost_needs_models_with_a_price() {
         scene.run(&["check"])
     };
     let text = "`tree_cost_micros_max` can't hold the model `gw`: it has no price";
-    check("tree_cost_micros_max: 1000", "").code(2).says(&[text, "price: {input: 0.15"]);
+    check("tree_cost_micros_max: 1000", "").code(1).says(&[text, "price: {input: 0.15"]);
     check("tree_cost_micros_max: 1000", ", price: {input: 0, output: 0}").code(0);
     check("tree_cost_micros_max: unlimited", "").code(0);
     check("tree_tokens_max: 1000", "").code(0);

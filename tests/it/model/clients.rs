@@ -43,9 +43,12 @@ const DIFFERENCES: &[(Wire, &str, &str)] = &[
     (Wire::OpenAiResponses, ".input.*.content", SHORT),
     (Wire::Gemini, ".line", "we ask version `v1beta`, the package `v1`"),
     (Wire::Gemini, ".systemInstruction.role", "the package gives the system text a role"),
+    (Wire::Ollama, ".tool_calls.*.id", OWN_ID),
+    (Wire::Ollama, ".tool_call_id", OWN_ID),
 ];
 const WHOLE: &str = "we say that a whole reply is wanted, which is the default";
 const STORED: &str = "a name that the provider stores an item by, and nothing is stored";
+const OWN_ID: &str = "we hand the provider's own id back, the package drops it";
 const SHORT: &str = "we send the short form of a message";
 
 /// An error as a provider of this wire says it.

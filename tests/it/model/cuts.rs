@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use pumphouse::engine::Followed;
 use pumphouse::limits::ModelLimits;
 use pumphouse::listeners::action::words::{Action, Dialect as Written};
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
-use pumphouse::listeners::agent::words::CognitionOut;
+use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
 use pumphouse::listeners::{core, mind};
 use pumphouse::model::{Remote, Wire};
 use pumphouse::prelude::*;
@@ -31,6 +33,9 @@ const RECORDINGS: [(Wire, usize); 5] = [
     (Wire::Gemini, 12),
     (Wire::Ollama, 3),
 ];
+
+/// How long an agent may go on behind its first answer.
+const WAIT: Duration = Duration::from_secs(60);
 
 /// Bytes of a recording that is cut.
 const BYTES_MAX: usize = 58_000;
@@ -309,14 +314,34 @@ fn check(
     if results < begun.len() {
         return Err(format!("{results} results are in the next prompt, not {}", begun.len()));
     }
-    let is_told = told.matches("[Previous response was interrupted").count();
+    // By a broken connection, or by as many tokens as a reply may have.
+    let words = ["[Previous response was interrupted", "[Your reply reached its limit"];
+    let is_told: usize = words.iter().map(|it| told.matches(it).count()).sum();
     if is_told != usize::from(out.is_partial && !out.text.is_empty()) {
         return Err(format!("the next prompt says {is_told} times that the reply was cut"));
     }
     Ok(begun.len())
 }
 
+/// The entries of a thread once its agent is done. An answer that was cut goes on after it came,
+/// and an answer may come before its turn is over.
+async fn done(pump: &Pump, thread: &ThreadId) -> Vec<Entry> {
+    let mut follow = pump.follow_log(thread, 0);
+    let (mut entries, mut open, mut is_end) = (Vec::new(), 0, false);
+    while let Followed::Entry(entry) = follow.next().await.unwrap() {
+        let is_final = entry.decode_if::<Response>().is_some_and(|it| it.is_final);
+        is_end |= is_final || entry.is::<Stopped>();
+        open += i32::from(entry.is::<CognitionIn>()) - i32::from(entry.is::<CognitionOut>());
+        entries.push(entry);
+        if is_end && open == 0 {
+            break;
+        }
+    }
+    entries
+}
+
 /// Cuts a recording at each of these bytes: how many actions began, and what is wrong.
+#[expect(clippy::disallowed_methods, reason = "an agent that never answers fails the test")]
 async fn cut(recording: &Recording, cuts: Vec<usize>) -> (usize, Vec<String>) {
     let nexts = Nexts::default();
     let provider = provider(recording, nexts.clone()).await;
@@ -336,8 +361,7 @@ async fn cut(recording: &Recording, cuts: Vec<usize>) -> (usize, Vec<String>) {
     let pump = builder.build().unwrap().start();
     let one = async |(at, question): (usize, Element)| {
         let answer = pump.ask_element(question).await.unwrap();
-        let entries = pump.log().read(answer.thread(), 0, u64::MAX, 1_000).await.unwrap();
-        let entries: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
+        let entries = tokio::time::timeout(WAIT, done(&pump, answer.thread())).await.unwrap();
         provider.forget();
         let next = nexts.lock().unwrap().remove(&at).unwrap();
         let came = check(recording, at, &entries, (next.0, &next.1));

@@ -427,7 +427,7 @@ fn every_recorded_stream_reads_the_same_by_the_paths_of_its_description() {
         (Wire::AnthropicMessages, 83),
         (Wire::OpenAiChat, 219),
         (Wire::OpenAiResponses, 66),
-        (Wire::Gemini, 54),
+        (Wire::Gemini, 53),
     ] {
         let scene = Scene::new();
         made_up(&scene, wire);
@@ -441,7 +441,7 @@ fn every_recorded_stream_reads_the_same_by_the_paths_of_its_description() {
         assert_eq!((by_reader.len(), by_paths.len()), (files.len(), files.len()));
         let mut same = 0;
         for (file, (expected, found)) in files.iter().zip(by_reader.into_iter().zip(by_paths)) {
-            if !is_claimed(wire, &expected) {
+            if !is_claimed(wire, file, &expected) {
                 continue;
             }
             for key in ["text", "thinking", "refusal", "tools", "usage", "error", "terminal"] {
@@ -459,10 +459,12 @@ fn path_of(suites: &Path, case: &Case) -> String {
 }
 
 /// Whether the description has paths for all of it.
-fn is_claimed(wire: Wire, expected: &Value) -> bool {
-    // Gemini's code that it runs itself has no name there.
+fn is_claimed(wire: Wire, file: &str, expected: &Value) -> bool {
+    // Gemini's code that it runs itself has no name there, and paths can't put together arguments
+    // that come in parts.
     let tools = expected["tools"].as_array().unwrap();
-    wire != Wire::Gemini || tools.iter().all(|it| it["name"] != "code_execution")
+    let is_in_parts = || std::fs::read_to_string(file).unwrap().contains("\"willContinue\"");
+    wire != Wire::Gemini || tools.iter().all(|it| it["name"] != "code_execution") && !is_in_parts()
 }
 
 /// The word for the end that paths find.

@@ -64,22 +64,28 @@ fn form(body: &Value) -> Value {
     said.map(|it| ((*it).to_owned(), body[*it].clone())).collect()
 }
 
+/// The schema as the wires have it: without bounds beyond 32 bits, which some servers misread.
+fn sent() -> Value {
+    let mut schema = schema();
+    schema["properties"]["count"].as_object_mut().unwrap().remove("maximum");
+    schema
+}
+
 /// What a wire makes of the form.
 fn expected(wire: Wire) -> Value {
     let named = || {
         json!({
             "name": "report",
             "description": "What was found.",
-            "schema": schema(),
+            "schema": sent(),
             "strict": true,
         })
     };
     match wire {
         Wire::AnthropicMessages => {
             // It knows no bounds of numbers.
-            let mut schema = schema();
-            let count = schema["properties"]["count"].as_object_mut().unwrap();
-            count.retain(|key, _| key != "minimum" && key != "maximum");
+            let mut schema = sent();
+            schema["properties"]["count"].as_object_mut().unwrap().remove("minimum");
             json!({ "output_config": { "format": { "type": "json_schema", "schema": schema } } })
         }
         Wire::OpenAiChat => {
@@ -92,10 +98,10 @@ fn expected(wire: Wire) -> Value {
         }
         Wire::Gemini => {
             let kind = "application/json";
-            let settings = json!({ "responseMimeType": kind, "responseJsonSchema": schema() });
+            let settings = json!({ "responseMimeType": kind, "responseJsonSchema": sent() });
             json!({ "generationConfig": settings })
         }
-        _ => json!({ "format": schema() }),
+        _ => json!({ "format": sent() }),
     }
 }
 

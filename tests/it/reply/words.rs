@@ -7,7 +7,7 @@ use pumphouse::listeners;
 use pumphouse::listeners::thread::fork::ForkThread;
 use pumphouse::reply::{Kind, Markup};
 use pumphouse::wire::budget::RaiseBudget;
-use pumphouse::wire::core::Attachment;
+use pumphouse::wire::core::{Attachment, RetryListeners};
 
 #[test]
 fn a_reply_may_say_all_that_the_cores_listeners_take() {
@@ -16,8 +16,9 @@ fn a_reply_may_say_all_that_the_cores_listeners_take() {
     let taken = capabilities.listeners().iter().flat_map(|it| &it.takes);
     let said: BTreeSet<&str> = taken
         .filter(|it| !capabilities.schema(it).unwrap().reserved)
-        // Only an operator is heard with the first, and only from outside the others come.
-        .filter(|it| ![RaiseBudget::NAME, ForkThread::NAME, Attachment::NAME].contains(it))
+        // Only an operator is heard with the first two, and only from outside the others come.
+        .filter(|it| ![RaiseBudget::NAME, RetryListeners::NAME].contains(it))
+        .filter(|it| ![ForkThread::NAME, Attachment::NAME].contains(it))
         .map(|it| it.local())
         .collect();
     let markup = Markup::default();

@@ -23,8 +23,12 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
     ),
     (
         &["serde_json_path"],
-        &["src/model/provider/", "listeners/feed_contents/transform.rs"],
-        "provider files and transforms of feeds alone have paths",
+        &[
+            "src/model/provider/",
+            "src/manifest/read/calls.rs",
+            "listeners/feed_contents/transform.rs",
+        ],
+        "provider files and transforms of feeds alone have paths, and `check` plays the transforms",
     ),
     (&["clap"], &["src/cli/", "src/main.rs"], "settings come through the builder"),
     (

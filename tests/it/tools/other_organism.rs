@@ -189,9 +189,11 @@ fn a_question_that_may_have_been_answered_is_unknown() {
     set_permissions(&tokens, Permissions::from_mode(0o600)).unwrap();
     other.write(
         "organism.yaml",
-        "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  - use: command\n    \
-         name: loud\n    settings: {run: [sleep, \"41250\"], input: text, limits: {seconds_max: \
-         1}}\n  - use: command\n    name: slow\n    settings: {run: [sleep, \"41251\"], input: text}\n",
+        "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  \
+         - use: command\n    name: loud\n    \
+         settings: {run: [sleep, \"41250\"], input: text, limits: {seconds_max: 1}}\n  \
+         - use: command\n    name: slow\n    \
+         settings: {run: [sleep, \"41251\"], input: text}\n",
     );
     let fleet = other.serve(&[]);
     let scene = desk(&fleet.address, ECHO);

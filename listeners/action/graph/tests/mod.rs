@@ -233,25 +233,30 @@ impl Play {
                 self.step(Input::Cancel(CancelRequest { id, ..CancelRequest::default() }))
             }
             "policy" => {
-                let mut policy = Policy::default();
-                let (mut turn, mut words) = (1, rest.split(' '));
-                policy.dispatch = match words.next() {
-                    Some("batched") => Dispatch::Batched,
-                    Some("after") => Dispatch::AfterResponse,
-                    _ => Dispatch::Immediate,
-                };
-                for (key, value) in words.filter_map(|it| it.split_once('=')) {
-                    match key {
-                        "batch" => policy.limits.batch = value.parse().unwrap(),
-                        "at_once" => policy.limits.at_once = value.parse().unwrap(),
-                        _ => turn = value.parse().unwrap(),
-                    }
-                }
-                self.graph.begins(&AGENT.into(), turn, policy);
+                self.begin_turn(rest);
                 Vec::new()
             }
             _ => self.define(action(line)),
         }
+    }
+
+    /// Begins a turn with a policy from words such as `batched batch=2 turn=3`.
+    fn begin_turn(&mut self, words: &str) {
+        let mut policy = Policy::default();
+        let (mut turn, mut words) = (1, words.split(' '));
+        policy.dispatch = match words.next() {
+            Some("batched") => Dispatch::Batched,
+            Some("after") => Dispatch::AfterResponse,
+            _ => Dispatch::Immediate,
+        };
+        for (key, value) in words.filter_map(|it| it.split_once('=')) {
+            match key {
+                "batch" => policy.limits.batch = value.parse().unwrap(),
+                "at_once" => policy.limits.at_once = value.parse().unwrap(),
+                _ => turn = value.parse().unwrap(),
+            }
+        }
+        self.graph.begins(&AGENT.into(), turn, policy);
     }
 }
 

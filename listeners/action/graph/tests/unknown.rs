@@ -36,6 +36,6 @@ fn what_may_have_happened_is_not_tried_again() {
     check(
         "a async skip => call a
            b async on=a with=$a =>
-           unknown a => a unknown, call b $a",
+           unknown a => a unknown, call b $a skipped",
     );
 }

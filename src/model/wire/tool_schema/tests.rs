@@ -142,11 +142,13 @@ fn names_that_a_provider_refuses_are_others_there_and_their_own_here() {
     assert_eq!(sent.all[0].parameters["required"], json!(["_filter_2", "_filter"]));
     assert_eq!(properties["_filter_2"]["description"], "OData. It is called $filter.");
     let said = format!(
-        r#"{{"ids__":[{{"_id":9007199254740993}}],"_filter_2":"a","_filter":"b","{short}":true,"free":{{"_filter_2":"c"}}}}"#
+        "{{\"ids__\":[{{\"_id\":9007199254740993}}],\"_filter_2\":\"a\",\
+         \"_filter\":\"b\",\"{short}\":true,\"free\":{{\"_filter_2\":\"c\"}}}}"
     );
     let meant = sent.meant(Call::new("x", "t", said.clone()));
     let expected = format!(
-        r#"{{"ids[]":[{{"@id":9007199254740993}}],"$filter":"a","_filter":"b","{long}":true,"free":{{"_filter_2":"c"}}}}"#
+        "{{\"ids[]\":[{{\"@id\":9007199254740993}}],\"$filter\":\"a\",\
+         \"_filter\":\"b\",\"{long}\":true,\"free\":{{\"_filter_2\":\"c\"}}}}"
     );
     let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(value(&meant.arguments), value(&expected));

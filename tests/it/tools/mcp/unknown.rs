@@ -42,7 +42,7 @@ fn a_call_that_may_have_happened_is_unknown_and_not_made_again() {
     for (how, more, text) in [
         ("dies", "", "the server has ended: no money left; whether anything was done is unknown"),
         ("mute", ", limits: {seconds_max: 1}", "no answer within 1 s"),
-        ("broken", "", "JSON that can't be read"),
+        ("broken", "", "the server's JSON can't be read"),
         ("nothing", "", "the server answers no result of a tool: null"),
     ] {
         let Some(scene) = paying(how, more) else { return };
@@ -87,7 +87,7 @@ fn a_line_that_cannot_be_read_fails_its_own_call_alone() {
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| called(&scene, &server, "wait", ""));
         let broken = called(&scene, &server, "pay", "");
-        broken.says(&["reason=\"unknown\"", "JSON that can't be read"]);
+        broken.says(&["reason=\"unknown\"", "the server's JSON can't be read"]);
         waits.join().unwrap().says(&["<text>pong</text>"]);
     });
 }
