@@ -293,8 +293,8 @@ impl Plugin for Manifest {
 }
 
 /// The values of a manifest, each with its path, such as `listeners[coder].max_turns`. Variables
-/// stay as they are written. Of a value that may be or hold a secret, the length stands there. None for a text that is no
-/// manifest.
+/// stay as they are written. Of a value that may be or hold a secret, the length stands there. None
+/// for a text that is no manifest.
 pub(crate) fn outline(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let mut all = Vec::new();
     leaves(&yaml::read(bytes).ok()?, String::new(), &mut all);

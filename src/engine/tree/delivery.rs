@@ -168,10 +168,13 @@ impl Thread {
         out: &mut Step,
     ) -> bool {
         let (ready, withdrawn) = withdraw::split(ready);
-        if let Some(running) = self.running.get(&(key.seq, key.listener)) {
-            self.withdraw(&Part::of(running, key.listener), &withdrawn, world, out);
-        }
-        let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
+        let part = self.running.get(&(key.seq, key.listener));
+        let part = part.map(|running| Part::of(running, key.listener));
+        let held = part.map(|it| self.withdraw(&it, &withdrawn, world, out)).unwrap_or_default();
+        let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else {
+            held.into_iter().for_each(|root| self.let_go(root, world, out));
+            return false;
+        };
         running.emitted += ready.len();
         running.silent += ready.iter().filter(|it| it.is_silent()).count();
         let again = |it: &Ready| it.repeats(&running.first.entry, &mut running.first.sent);
@@ -188,6 +191,7 @@ impl Thread {
         if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
             running.take_undelivered(out);
         }
+        held.into_iter().for_each(|root| self.let_go(root, world, out));
         true
     }
 
@@ -200,7 +204,7 @@ impl Thread {
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         let (ready, withdrawn) = withdraw::split(ready);
-        self.withdraw(&Part::of(&running, key.listener), &withdrawn, world, out);
+        let held = self.withdraw(&Part::of(&running, key.listener), &withdrawn, world, out);
         let (ready, park) = parked::split(ready);
         // If the handling failed without a `Park`, `park` stays None, and the parked messages stay
         // parked. Otherwise only the messages that `park` names are parked.
@@ -209,6 +213,10 @@ impl Thread {
         running.emitted += ready.len();
         running.silent += ready.iter().filter(|it| it.is_silent()).count();
         let mut part = Part::of(&running, key.listener);
+        // What follows from a timer belongs to the push of the message that is taken back.
+        if let Some(root) = held.first().filter(|_| !self.origins.contains_key(&part.root)) {
+            part.root = *root;
+        }
         part.next_root = running.next_root(park.as_ref());
         part.settles = park.as_ref().is_some_and(Park::goes_on);
         if !world.routes.listeners[key.listener].parks {
@@ -226,6 +234,7 @@ impl Thread {
         running.take_undelivered(out);
         self.report_undelivered(&part, &running, world, out);
         self.consume(running, key.listener, park, world, out);
+        held.into_iter().for_each(|root| self.let_go(root, world, out));
     }
 
     /// Sets the token that tells a handler to stop. An inline handler gets its token when it

@@ -114,8 +114,8 @@ impl Thread {
         }
     }
 
-    /// Refuses a payload that only the pump may emit. If the payload answers a message, complains to
-    /// the message's sender.
+    /// Refuses a payload that only the pump may emit. If the payload answers a message, complains
+    /// to the message's sender.
     fn refuse_reserved(
         &mut self,
         part: &Part,

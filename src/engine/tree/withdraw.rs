@@ -23,14 +23,16 @@ pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Vec<EntryId>) {
 
 impl Thread {
     /// Takes messages back that the listener of this handling sent in this thread. Their handlers
-    /// are told to stop, and their deliveries are consumed.
+    /// are told to stop, and their deliveries are consumed. Returns the pushes that these messages
+    /// belong to: each is held until the caller lets go of it.
     pub(crate) fn withdraw(
         &mut self,
         part: &Part,
         messages: &[EntryId],
         world: &World<'_>,
         out: &mut Step,
-    ) {
+    ) -> Vec<u64> {
+        let mut held = Vec::new();
         let listeners = &world.routes.listeners;
         let own = listeners[part.listener].name.clone();
         for message in messages {
@@ -49,6 +51,8 @@ impl Thread {
             for key in running {
                 let Some(running) = self.running.remove(&key) else { continue };
                 out.effects.extend(running.cancel.clone().map(Effect::Cancel));
+                self.hold(running.root);
+                held.push(running.root);
                 self.consume(running, key.1, None, world, out);
             }
             let lanes = self.deliveries.iter().filter(|(at, _)| may(**at));
@@ -59,6 +63,7 @@ impl Thread {
                 self.drop_waiting(listener, message, world, out);
             }
         }
+        held
     }
 
     /// Consumes a message that waits for its handler.

@@ -113,7 +113,7 @@ fn play(seed: u64, dialect: Dialect) -> (Vec<String>, u64) {
         _ => model,
     });
     let mut settings = Settings::default();
-    (settings.dialect, settings.max_turns) = (dialect, 12);
+    (settings.dialect, settings.max_turns) = (dialect, 40);
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["tool"]);
     let question = agent.ask("First?").unwrap();
     let pump = world.start([agent]);

@@ -370,7 +370,8 @@ fn what_is_recorded_in_two_threads_is_one_event() {
     scene.write("onalert.yml", workflow("onalert", "{payload: alert-raised}"));
     scene.write(
         "organism.yaml",
-        "include: [\"*.yml\"]\nlisteners: [{use: alerts}, {use: calculate}]\n",
+        "include: [\"*.yml\"]\nlisteners: [{use: alerts, settings: {raised_by: [console]}}, \
+         {use: calculate}]\n",
     );
     let server = scene.serve(&[]);
     let alert = |text: &str| {
