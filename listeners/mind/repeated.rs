@@ -29,8 +29,8 @@ impl RepeatedFault {
         before: Option<RepeatedFault>,
         faults: Vec<RepeatedFault>,
     ) -> Option<RepeatedFault> {
-        let again = |it: &&RepeatedFault| before.as_ref().is_some_and(|of| of.way == it.way);
-        let turns = before.as_ref().map_or(0, |it| it.turns);
+        let (turns, way) = before.map_or_else(Default::default, |it| (it.turns, it.way));
+        let again = |it: &&RepeatedFault| turns > 0 && it.way == way;
         match faults.iter().find(again) {
             Some(it) => Some(RepeatedFault { turns: turns + 1, ..it.clone() }),
             None => faults.into_iter().next(),

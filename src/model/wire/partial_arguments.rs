@@ -139,6 +139,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "each case writes its values in place")]
     fn check(parts: Value, expected: Value) {
         let mut all = PartialArguments::default();
         for part in parts.as_array().unwrap() {

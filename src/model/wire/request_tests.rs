@@ -310,7 +310,7 @@ fn a_count_that_is_missing_or_zero_takes_nothing_back() {
 #[test]
 fn every_wire_has_a_word_for_a_reply_that_reached_its_limit() {
     let check = |wire: Wire, event: Value| {
-        let pieces = read(wire, &[event.clone()]);
+        let pieces = read(wire, std::slice::from_ref(&event));
         assert_eq!(pieces.last(), Some(&Piece::Stop(Stop::MaxTokens)), "{event}");
     };
     for word in ["length", "max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"] {

@@ -14,11 +14,11 @@ use super::*;
 fn said(dialect: Dialect, replies: &[Script]) -> (World, ThreadId, Vec<Prompt>) {
     let mut settings = Settings::default();
     settings.dialect = dialect;
-    said_with(settings, replies)
+    said_with(&settings, replies)
 }
 
 /// The same with these settings. The thread is replayed, too.
-fn said_with(settings: Settings, replies: &[Script]) -> (World, ThreadId, Vec<Prompt>) {
+fn said_with(settings: &Settings, replies: &[Script]) -> (World, ThreadId, Vec<Prompt>) {
     let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
     let agent = |world: &World| {
         let (kept, replies) = (seen.clone(), replies.to_vec());
@@ -30,7 +30,7 @@ fn said_with(settings: Settings, replies: &[Script]) -> (World, ThreadId, Vec<Pr
             .settings(settings.clone())
             .peers(["tool", "clerk"])
     };
-    let (world, thread) = play(&agent);
+    let (world, thread) = play(agent);
     let shown = seen.lock().unwrap().clone();
     assert_eq!(world.replay(agent(&world), &thread).difference, None);
     (world, thread, shown)
@@ -62,7 +62,7 @@ const GO_ON: &str = "What there is of it was delivered: go on exactly where it e
 #[test]
 fn an_answer_that_reaches_its_limit_is_delivered_and_continued() {
     let check = |settings: Settings, first: Script, second: &str| {
-        let (world, thread, seen) = said_with(settings, &[first, Script::text(second)]);
+        let (world, thread, seen) = said_with(&settings, &[first, Script::text(second)]);
         let expected = [("Part one, the".to_owned(), false), ("ferry.".to_owned(), true)];
         assert_eq!(responses(&world, &thread), expected, "{:#?}", world.story(&thread));
         let told = last(&seen[1]);
@@ -177,7 +177,7 @@ fn an_answer_with_a_schema_that_was_cut_is_asked_for_anew() {
     settings.final_payloads = vec!["report".to_owned()];
     let whole = Script::text("{\"summary\": \"42\"}");
     let replies = [full(Script::text("{\"summary\": \"Part o")), whole];
-    let (world, thread, seen) = said_with(settings, &replies);
+    let (world, thread, seen) = said_with(&settings, &replies);
     let reports: Vec<String> =
         world.all::<Report>(&thread).into_iter().map(|it| it.summary).collect();
     assert_eq!((reports, responses(&world, &thread)), (vec!["42".to_owned()], Vec::new()));

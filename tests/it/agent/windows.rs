@@ -38,7 +38,7 @@ fn too_long(tokens: u64, tells: Tells) -> model::Error {
 
 /// A conversation of so many long questions in Chinese. Returns the world, the thread, and how many
 /// requests the provider had and refused.
-fn talk(declared: Option<u32>, tells: Tells, settings: Settings) -> (World, ThreadId, [usize; 2]) {
+fn talk(declared: Option<u32>, tells: Tells, settings: &Settings) -> (World, ThreadId, [usize; 2]) {
     let world = World::new(5);
     let asked = Arc::new(std::sync::Mutex::new([0, 0]));
     let agent = || {
@@ -75,7 +75,7 @@ fn talk(declared: Option<u32>, tells: Tells, settings: Settings) -> (World, Thre
 fn a_prompt_that_the_provider_refuses_is_cleared_and_asked_again() {
     for declared in [None, Some(4_000), Some(100_000)] {
         for tells in [Tells::All, Tells::Window, Tells::Nothing] {
-            let (world, thread, [_, refused]) = talk(declared, tells, Settings::default());
+            let (world, thread, [_, refused]) = talk(declared, tells, &Settings::default());
             let answers = world.all::<Response>(&thread);
             assert_eq!(answers.len(), 16, "{declared:?} {tells:?}");
             assert!(world.all::<Stopped>(&thread).is_empty());
@@ -93,7 +93,7 @@ fn a_prompt_that_the_provider_refuses_is_cleared_and_asked_again() {
 fn a_refused_prompt_costs_no_turn_and_no_failure() {
     let mut settings = Settings::default();
     settings.max_turns = 1;
-    let (world, thread, _) = talk(None, Tells::All, settings);
+    let (world, thread, _) = talk(None, Tells::All, &settings);
     let outs = world.all::<CognitionOut>(&thread);
     let refused: Vec<_> = outs.iter().filter(|it| it.stop == CognitionOut::FULL).collect();
     assert_eq!((refused.len(), world.all::<Response>(&thread).len()), (1, 16));
@@ -110,7 +110,7 @@ fn a_refused_prompt_costs_no_turn_and_no_failure() {
 fn an_agent_that_stops_when_its_context_is_full_stops() {
     let mut settings = Settings::default();
     settings.on_context_full = OnFull::Stop;
-    let (world, thread, _) = talk(None, Tells::All, settings);
+    let (world, thread, _) = talk(None, Tells::All, &settings);
     let stopped = world.all::<Stopped>(&thread);
     assert!(stopped.iter().all(|it| it.reason == "context-full"), "{stopped:?}");
     let text = format!("tokens, and the model {WINDOW}.");
@@ -126,7 +126,7 @@ fn a_refused_prompt_may_be_summarised() {
         _ => Script::text("There were questions."),
     });
     settings.summary_model = Some(Arc::new(summaries));
-    let (world, thread, _) = talk(None, Tells::Nothing, settings);
+    let (world, thread, _) = talk(None, Tells::Nothing, &settings);
     let summaries = world.all::<ContextSummary>(&thread);
     assert!(!summaries.is_empty());
     for it in summaries {

@@ -366,7 +366,7 @@ listeners:
     scene.write("config/streaming.yaml", format!("schema_version: \"2.0.0\"\n{document}"));
     wrong(&["organism.yaml:10:30: config/streaming.yaml: schema_version is 2.0.0"]);
     scene.write("config/streaming.yaml", "streaming_config: {tool_batch_sise: 5}\n");
-    wrong(&["organism.yaml:9:30: ", "tool_batch_sise"]);
+    wrong(&["organism.yaml:10:30: ", "tool_batch_sise"]);
     let other = manifest.replace("streaming.yaml}", "none.yaml}");
     scene.write("organism.yaml", &other);
     wrong(&["config/none.yaml: No such file"]);
