@@ -32,7 +32,7 @@ impl Refusal {
     pub(super) fn of(error: &model::Error) -> Option<Refusal> {
         let mut all = std::iter::once(error).chain(&error.tried);
         let error = all.find(|it| it.kind == Kind::PromptTooLong)?;
-        Some(Refusal { tokens: error.prompt_tokens, window: error.window })
+        Some(Refusal { tokens: error.prompt_tokens, window: error.window.map(u64::from) })
     }
 }
 

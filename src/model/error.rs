@@ -23,7 +23,7 @@ pub struct Error {
     /// The tokens of a prompt that is too long, if the server says how many there are.
     pub prompt_tokens: Option<u64>,
     /// The tokens that the model takes, if the server says so of a prompt that is too long.
-    pub window: Option<u64>,
+    pub window: Option<u32>,
     /// The name of the model that failed, if a [router](crate::model::Router) asked it.
     pub model: Option<Box<str>>,
     /// The turn's other failed attempts, the oldest first.

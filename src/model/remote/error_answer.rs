@@ -114,7 +114,10 @@ impl ErrorBody {
     fn measured(&self, error: Error) -> Error {
         let TooLong { prompt_tokens, window } = self.too_long;
         match error.kind {
-            Kind::PromptTooLong => Error { prompt_tokens, window, ..error },
+            Kind::PromptTooLong => {
+                let window = window.and_then(|it| u32::try_from(it).ok());
+                Error { prompt_tokens, window, ..error }
+            }
             _ => error,
         }
     }

@@ -32,7 +32,7 @@ fn counted(prompt: &Prompt) -> u64 {
 fn too_long(tokens: u64, tells: Tells) -> model::Error {
     let mut error = model::Error::new(Kind::PromptTooLong, "the prompt is too long");
     error.prompt_tokens = (tells == Tells::All).then_some(tokens);
-    error.window = (tells != Tells::Nothing).then_some(WINDOW);
+    error.window = (tells != Tells::Nothing).then(|| u32::try_from(WINDOW).unwrap());
     error
 }
 
