@@ -50,9 +50,13 @@ fn wrong(prompt: &Prompt) -> Vec<String> {
     let (own, told) = (said(|it| it.role == Role::Assistant), said(|it| it.role == Role::User));
     let last = prompt.messages.last().map_or("", |it| &it.text);
     let under_way = last.rsplit("\n\n").next().unwrap_or_default();
+    // The calls of a work's last turn don't run, and the agent is told so.
+    let behind = prompt.messages.windows(2).filter(|two| two[1].text.contains("no action runs"));
+    let not_run: Vec<&str> = behind.map(|two| &*two[0].text).collect();
     let mut pair = |call: String, result: String, id: &str| {
         let is_open = under_way.starts_with('[') && under_way.contains(id);
-        if own.contains(&call) != told.contains(&result) && !is_open {
+        let did_run = !not_run.iter().any(|it| it.contains(&call));
+        if own.contains(&call) != told.contains(&result) && !is_open && did_run {
             wrong.push(format!("{call} and {result}"));
         }
     };
@@ -113,7 +117,7 @@ fn play(seed: u64, dialect: Dialect) -> (Vec<String>, u64) {
         _ => model,
     });
     let mut settings = Settings::default();
-    (settings.dialect, settings.max_turns) = (dialect, 40);
+    (settings.dialect, settings.max_turns) = (dialect, 12);
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["tool"]);
     let question = agent.ask("First?").unwrap();
     let pump = world.start([agent]);

@@ -28,7 +28,7 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
             "src/manifest/read/calls.rs",
             "listeners/feed_contents/transform.rs",
         ],
-        "provider files and transforms of feeds alone have paths, and `check` plays the transforms",
+        "provider files, transforms of feeds and errors of parameters alone have paths",
     ),
     (&["clap"], &["src/cli/", "src/main.rs"], "settings come through the builder"),
     (
