@@ -523,14 +523,14 @@ mod tests {
                 "shwo is no attribute of an action; there are type, mode, id, show, depends_on, \
                  name, output_key, timeout, retry, on_error or \
                  metadata; did you mean show?",
-                "depends_on takes ids of actions, not 1",
                 "name takes a text that isn't empty, not \"\"",
+                "parameters takes a JSON object, not []",
+                "timeout takes seconds, more than 0 up to 86400, not 0",
+                "retry takes a whole number from 0 to 5, not 1.5",
                 "on_error takes fail, skip or retry, not \"ignore\"",
+                "depends_on takes ids of actions, not 1",
                 "outputkey is no field of an action; there are name, parameters, output_key, \
                  depends_on, timeout, retry, on_error or metadata; did you mean output_key?",
-                "parameters takes a JSON object, not []",
-                "retry takes a whole number from 0 to 5, not 1.5",
-                "timeout takes seconds, more than 0 up to 86400, not 0",
             ],
         );
         check(

@@ -346,7 +346,7 @@ mod tests {
     fn a_template_is_filled_in() {
         check(
             r#"{"template": "fetch_page", "parameters": {"url": [1], "n": 2}, "timeout": 3}"#,
-            r#"{"name":"fetch","parameters":{"text":"2 of 3","url":[1]},"retry":2,"timeout":3}"#,
+            r#"{"name":"fetch","parameters":{"url":[1],"text":"2 of 3"},"retry":2,"timeout":3}"#,
         );
         check(r#"{"name": "echo"}"#, "");
     }
@@ -364,14 +364,14 @@ mod tests {
         check(
             "$x",
             &[
-                ("/compensate/parameters/d", Some(&[3, 5])),
                 ("/parameters/a/0", Some(&[6, 14, 16, 18])),
                 own,
+                ("/compensate/parameters/d", Some(&[3, 5])),
             ],
         );
         check(
             "a $x",
-            &[("/compensate/parameters/d", None), ("/parameters/a/0", Some(&[6, 14])), own],
+            &[("/parameters/a/0", Some(&[6, 14])), own, ("/compensate/parameters/d", None)],
         );
         check("x", &[("/parameters/a/0", Some(&[6, 14])), own]);
     }

@@ -106,7 +106,7 @@ fn one_of(all: &[(String, Value)]) -> Option<Value> {
     let (mut defined, mut choices) = (Map::new(), Vec::new());
     for (local, schema) in all {
         let mut schema = schema.clone();
-        let own = schema.as_object_mut().and_then(|it| it.remove("$defs"));
+        let own = schema.as_object_mut().and_then(|it| it.shift_remove("$defs"));
         for (name, mut it) in own.as_ref().and_then(Value::as_object).cloned().unwrap_or_default() {
             refer(&mut it, local)?;
             defined.insert(format!("{local}.{name}"), it);

@@ -42,8 +42,8 @@ pub(super) fn parameters(schema: &Schema) -> Value {
     }
     let mut schema = schema::json_schema(schema);
     if let Some(it) = schema.as_object_mut() {
-        it.remove("$schema");
-        it.remove("title");
+        it.shift_remove("$schema");
+        it.shift_remove("title");
     }
     schema
 }

@@ -330,17 +330,17 @@ fn the_patterns_of_the_seed_are_conditions() {
     let two = json!({"status": "CODING", "count": 3});
     assert_eq!(
         pattern(&two, true),
-        is(r#"(metadata.count == 3) and (metadata.status == "CODING")"#)
+        is(r#"(metadata.status == "CODING") and (metadata.count == 3)"#)
     );
     assert_eq!(
         pattern(&two, false),
-        is(r#"(metadata.count == 3) or (metadata.status == "CODING")"#)
+        is(r#"(metadata.status == "CODING") or (metadata.count == 3)"#)
     );
     let nested = json!({"context": {"project": "cortex", "phase": ["testing", "review"]}});
     assert_eq!(
         pattern(&nested, true),
-        is("(metadata.context.phase in [\"testing\", \"review\"]) and \
-            (metadata.context.project == \"cortex\")")
+        is("(metadata.context.project == \"cortex\") and \
+            (metadata.context.phase in [\"testing\", \"review\"])")
     );
 }
 

@@ -308,32 +308,32 @@ mod tests {
 
     #[test]
     fn a_thread_is_counted() {
-        let expected = "{\n  \"entries\": 7,\n  \"opened\": \"2024-06-15T12:34:51Z\",\n  \
-            \"seconds\": 5,\n  \"turns\": 2\n}";
+        let expected = "{\n  \"entries\": 7,\n  \"turns\": 2,\n  \"seconds\": 5,\n  \
+            \"opened\": \"2024-06-15T12:34:51Z\"\n}";
         check("thread_statistics", &json!({}), expected);
     }
 
     #[test]
     fn a_debugger_sees_where_an_agent_stands() {
         let expected = r#"{
+  "thread": "sess-a",
+  "agent": "ada",
+  "turn": 3,
+  "entries": 7,
+  "opened": "2024-06-15T12:34:51Z",
+  "now": "2024-06-15T12:34:56Z",
   "actions": [
     {
       "id": "a",
       "name": "fetch",
-      "state": "running",
-      "turn": 2
+      "turn": 2,
+      "state": "running"
     }
   ],
-  "agent": "ada",
-  "entries": 7,
-  "now": "2024-06-15T12:34:56Z",
-  "opened": "2024-06-15T12:34:51Z",
-  "thread": "sess-a",
-  "threads": 1,
   "timers": [
     5
   ],
-  "turn": 3
+  "threads": 1
 }"#;
         check("debug_context", &json!({}), expected);
     }

@@ -75,9 +75,9 @@ fn the_examples_of_updates_are_kept() {
 I'm now implementing the feature, so I've set status to CODING.
 This will automatically trigger documentation and changelog workflows.
 </thought>"#;
-    let context = r#"{"phase":"implementation","project":"cortex-prime","task":"metadata_system"}"#;
+    let context = r#"{"project":"cortex-prime","phase":"implementation","task":"metadata_system"}"#;
     let kept = format!(
-        r#"{{"context":{context},"mode":"AUTONOMOUS","priority":"HIGH","status":"CODING"}}"#
+        r#"{{"status":"CODING","priority":"HIGH","mode":"AUTONOMOUS","context":{context}}}"#
     );
     check(&coding(), reply, Some(&kept), &[]);
     let reply = r#"<metadata>{"status": "CODING"}</metadata>
@@ -132,7 +132,7 @@ fn every_type_takes_its_own_and_nothing_else() {
     let right = r#"<metadata>{"status": "IDLE", "title": "", "count": -1.5e3, "done": true,
         "context": {}, "tags": [1, null]}</metadata>"#;
     let kept =
-        r#"{"context":{},"count":-1500.0,"done":true,"status":"IDLE","tags":[1,null],"title":""}"#;
+        r#"{"status":"IDLE","title":"","count":-1500.0,"done":true,"context":{},"tags":[1,null]}"#;
     check(&each(), right, Some(kept), &[]);
     let wrong = r#"<metadata>{"status": null, "title": 1, "count": "1", "done": "true",
         "context": [], "tags": {}}</metadata>"#;
@@ -155,7 +155,7 @@ fn every_type_takes_its_own_and_nothing_else() {
 fn elements_say_the_same() {
     let reply = "<metadata><status> CODING </status><count>4</count><done>false</done>\
         <tags>[\"a\"]</tags><title>4</title></metadata>";
-    let kept = r#"{"count":4,"done":false,"status":"CODING","tags":["a"],"title":"4"}"#;
+    let kept = r#"{"status":"CODING","title":"4","count":4,"done":false,"tags":["a"]}"#;
     check(&each(), reply, Some(kept), &[]);
     let wrong = ["count: \"four\" is not a number"];
     check(&each(), "<metadata><count>four</count></metadata>", None, &wrong);

@@ -241,8 +241,8 @@ mod tests {
             all,
             [
                 ("status".to_owned(), None, Ok(coding.clone())),
-                ("count".to_owned(), None, Ok(json!(3))),
                 ("status".to_owned(), Some(coding), Ok(done.clone())),
+                ("count".to_owned(), None, Ok(json!(3))),
             ]
         );
         let now: Vec<_> = history.values().map(|it| (&*it.field, it.new.clone())).collect();
@@ -273,7 +273,7 @@ mod tests {
         let runs = |it: &Update| (it.field.clone(), it.runs.clone());
         let run = TriggeredRun { rule: "report".into(), thread: Some("t.report".into()) };
         let all: Vec<_> = history.updates.iter().map(runs).collect();
-        assert_eq!(all, [("count".to_owned(), vec![]), ("status".to_owned(), vec![run])]);
+        assert_eq!(all, [("status".to_owned(), vec![run]), ("count".to_owned(), vec![])]);
     }
 
     #[test]

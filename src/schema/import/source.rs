@@ -132,7 +132,7 @@ fn items_inward(item: &Described, all: Vec<Value>) -> Value {
 fn object_inward(object: &Object, mut from: Map<String, Value>) -> Value {
     let (mut to, mut nulls, mut empty) = (Map::new(), Vec::new(), Vec::new());
     for property in &object.properties {
-        let Some(value) = from.remove(&property.theirs) else { continue };
+        let Some(value) = from.shift_remove(&property.theirs) else { continue };
         let inside = match (&property.holds.plan, value) {
             (_, Value::Null) if property.lists_null() => {
                 nulls.push(Value::from(property.ours.clone()));

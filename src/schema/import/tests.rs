@@ -60,9 +60,9 @@ fn fields_are_as_a_derive_writes_them() {
         &all,
         &json!({ "city": "Oslo", "days": 2, "wind": 1.5, "wet": true, "unit": "metric",
             "tags": ["a", "b"], "place": { "lat": 59 }, "notes": { "x y": "z" } }),
-        "<s><city>Oslo</city><days>2</days><notes><entry key=\"x y\">z</entry></notes><place>\
-         <lat>59</lat></place><tags>a</tags><tags>b</tags><unit>metric</unit><wet>true</wet>\
-         <wind>1.5</wind></s>",
+        "<s><city>Oslo</city><days>2</days><wind>1.5</wind><wet>true</wet><unit>metric</unit>\
+         <tags>a</tags><tags>b</tags><place><lat>59</lat></place>\
+         <notes><entry key=\"x y\">z</entry></notes></s>",
     );
     check(&all, &json!({ "city": "Oslo", "tags": [] }), "<s><city>Oslo</city></s>");
     let schema = made(&all).expect("a schema");
@@ -110,8 +110,8 @@ fn names_that_xml_does_not_have_are_mapped() {
         &all,
         &json!({ "in days": 1, "in_days": 2, "$top": "t", "1st": "f", "xmlns": "x", "": "e",
             "null": null }),
-        "<s null-2=\"null\"><_>e</_><_top>t</_top><_1st>f</_1st><in_days-2>1</in_days-2>\
-         <in_days>2</in_days><_xmlns>x</_xmlns></s>",
+        "<s null-2=\"null\"><in_days-2>1</in_days-2><in_days>2</in_days><_top>t</_top>\
+         <_1st>f</_1st><_xmlns>x</_xmlns><_>e</_></s>",
     );
 }
 
@@ -195,9 +195,9 @@ fn what_cannot_be_said_is_held_against_the_original() {
     refused(
         &all,
         &json!({ "filter": true, "code": "x" }),
-        "$.code isn't what its schema says: \"x\" does not match \"^(?=.*a)b\"\n\
-         $.filter isn't what its schema says: true is not valid under any of the schemas \
-         listed in the 'oneOf' keyword",
+        "$.filter isn't what its schema says: true is not valid under any of the schemas \
+         listed in the 'oneOf' keyword\n\
+         $.code isn't what its schema says: \"x\" does not match \"^(?=.*a)b\"",
     );
     let told: Vec<(String, String, bool)> = made(&all)
         .expect("a schema")
@@ -208,10 +208,10 @@ fn what_cannot_be_said_is_held_against_the_original() {
     let told: Vec<(&str, &str, bool)> =
         told.iter().map(|(path, why, open)| (&**path, &**why, *open)).collect();
     let expected = [
+        ("$.filter", "oneOf", true),
         ("$.code", "pattern", false),
         ("$.even", "multipleOf", false),
         ("$.few", "maxItems", false),
-        ("$.filter", "oneOf", true),
     ];
     assert_eq!(told, expected);
     let schema = made(&all).expect("a schema");
@@ -257,7 +257,7 @@ fn a_reference_is_decoded_before_it_is_followed() {
         },
     });
     let value = json!({ "share": 3, "at": "2026", "slash": true });
-    check(&all, &value, "<s><at>2026</at><share>3</share><slash>true</slash></s>");
+    check(&all, &value, "<s><share>3</share><at>2026</at><slash>true</slash></s>");
     let told = "it refers to \"#/$defs/b%FF\", which isn't in it; nothing is fetched";
     unfit(
         &json!({ "properties": { "a": { "$ref": "#/$defs/b%FF" } } }),

@@ -107,23 +107,23 @@ context_feeds:
 /// asked.
 const SOURCES: [(&str, &str, &str); 10] = [
     ("system_monitor_tool", "tool", "<metrics>cpu</metrics><metrics>memory</metrics>"),
-    ("filesystem", "tool", "<format>tree</format><path>/journal</path>"),
+    ("filesystem", "tool", "<path>/journal</path><format>tree</format>"),
     ("expensive_api_call", "tool", ""),
     ("data_warehouse", "relic", ""),
-    ("git_tree", "tool", "<max_depth>3</max_depth><path>/repo</path>"),
+    ("git_tree", "tool", "<path>/repo</path><max_depth>3</max_depth>"),
     ("git_log", "tool", "<count>10</count><format>oneline</format>"),
     ("docker_ps", "tool", ""),
     ("health_check_service", "relic", ""),
     (
         "doc_aggregator",
         "workflow",
-        "<format>markdown</format><paths>docs/</paths><paths>README.md</paths>",
+        "<paths>docs/</paths><paths>README.md</paths><format>markdown</format>",
     ),
     (
         "summarize",
         "llm",
-        "<context>what git_tree says</context><model>gemini-1.5-flash</model>\
-         <prompt>Summarize the main purpose of this codebase</prompt>",
+        "<prompt>Summarize the main purpose of this codebase</prompt>\
+         <context>what git_tree says</context><model>gemini-1.5-flash</model>",
     ),
 ];
 

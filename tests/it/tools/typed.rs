@@ -88,11 +88,11 @@ fn what_a_program_writes_is_the_payload_that_it_answers() {
     let settings = "run: [./weather.sh], takes: place, answers: forecast";
     let ns = "https://xml-pipeline.org/ns/forecast/v1";
     let sun =
-        format!("<forecast xmlns=\"{ns}\"><degrees>21.5</degrees><text>sun</text></forecast>");
+        format!("<forecast xmlns=\"{ns}\"><text>sun</text><degrees>21.5</degrees></forecast>");
     let place = "<city>Oslo</city>";
     let json = r#"echo '{"text": "sun", "degrees": 21.5}'"#;
     check(settings, json, place, &sun);
-    let xml = "echo '<forecast><degrees>21.5</degrees><text>sun</text></forecast>'";
+    let xml = "echo '<forecast><text>sun</text><degrees>21.5</degrees></forecast>'";
     check(settings, xml, place, &sun);
     check(settings, &xml.replace("<forecast>", &format!("<forecast xmlns=\"{ns}\">")), place, &sun);
     for (script, why) in [

@@ -81,7 +81,7 @@ fn a_called_agent_gets_nothing_unless_its_caller_says_so() {
     let scene = scene("", "", "");
     let server = scene.serve(&[]);
     let (_, boss, helper) = histories(&scene, &server.address);
-    assert_eq!(boss, "boss turn 1  note: not set → mine\nboss turn 1  status: not set → CODING\n");
+    assert_eq!(boss, "boss turn 1  status: not set → CODING\nboss turn 1  note: not set → mine\n");
     assert_eq!(helper, "");
     drop(server);
 }
@@ -176,7 +176,7 @@ fn a_run_that_a_workflow_triggers_sees_what_the_workflow_has_set() {
     let session = ask(&scene, &server.address);
     shown(&scene, &format!("{session}.report"), &["CODING mine mine"]);
     let run = format!("{session}.second");
-    let context = "\"note\":\"theirs\",\"status\":\"TESTING\"";
+    let context = "\"status\":\"TESTING\",\"note\":\"theirs\"";
     shown(&scene, &run, &["<workflow-result", "TESTING theirs theirs", context]);
     scene.run(&["replay", &run]).code(0);
     drop(server);

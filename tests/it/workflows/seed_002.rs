@@ -118,11 +118,10 @@ fn the_coding_agent_triggers_its_workflow_with_its_whole_context() {
     let server = scene.serve(&[]);
     let session = ask(&scene, &server);
     let run = format!("{session}.code_finalization");
-    let project =
-        "\"current_phase\":\"implementation\",\"iteration\":1,\"project_name\":\"cortex-prime\"";
+    let project = "\"project_name\":\"cortex-prime\",\"current_phase\":\"implementation\"";
     let message = format!("Auto-commit from coding_agent session {session}");
     let folder = scene.path("").canonicalize().unwrap();
-    let changelog = format!("{{\"status\":\"CODING\",\"workspace\":\"{}\"}}", folder.display());
+    let changelog = format!("{{\"workspace\":\"{}\",\"status\":\"CODING\"}}", folder.display());
     let words = [project, &*changelog, &*message, "<workflow-result", "Documented."];
     shown(&scene, &run, &words);
     assert_eq!(git(&scene, &["log", "--format=%s"]).trim(), message);

@@ -245,8 +245,8 @@ fn the_history_of_metadata_has_each_change_and_the_runs_that_it_led_to() {
         [
             json!([1, "status", null, "CODING"]),
             json!([1, "count", null, null]),
-            json!([2, "count", null, 3]),
             json!([2, "status", "CODING", "DONE"]),
+            json!([2, "count", null, 3]),
         ]
     );
     assert_eq!(history[1]["refused"], "count: \"three\" is not a number");

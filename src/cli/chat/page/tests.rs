@@ -113,7 +113,7 @@ fn an_action_runs_below_and_ends_above_what_is_written() {
 #[test]
 fn metadata_are_a_line_and_mistakes_in_them_one_each() {
     let set = json!({ "type": "metadata", "turn": 1, "fields": { "status": "CODING", "n": 1 } });
-    assert_eq!(seen(&[event(set)]), "metadata  n: 1, status: CODING\n");
+    assert_eq!(seen(&[event(set)]), "metadata  status: CODING, n: 1\n");
     let errors = ["status: \"X\" not in [IDLE]", "Unknown field: a"];
     let wrong = json!({ "type": "metadata", "turn": 1, "fields": {}, "errors": errors });
     let told = "metadata  status: \"X\" not in [IDLE]\nmetadata  Unknown field: a\n";
