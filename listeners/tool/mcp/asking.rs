@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::server::{Compared, Launch};
 use super::tools::pinned;
-use super::{Settings, Trust, changes, listener, prepared, shown, unanswered};
+use super::{Settings, Trust, changes, listener, prepared, shown, unanswered, unknown};
 
 /// The answer of a server that was asked for its tools.
 type Answer = Result<Vec<Value>, String>;
@@ -39,9 +39,12 @@ struct Questions {
 /// - In all other cases, the listener offers the recorded tools. A tool that the server now
 ///   describes in another way is refused, and a new tool isn't offered.
 ///
+/// - If nothing is recorded and the server doesn't answer within `start_seconds_max`, the pump
+///   starts without its tools. The next start asks it again.
+///
 /// A listener isn't made if its program isn't found, if its settings don't fit together, if the
-/// record can't be read, if no tool can be offered, or if the server can't be asked and nothing is
-/// recorded.
+/// record can't be read, if no tool can be offered, or if nothing is recorded and the server says
+/// within `patience` that it can't be asked.
 #[must_use]
 pub fn asking(patience: Option<Duration>) -> Factory {
     let questions = Arc::<Questions>::default();
@@ -93,7 +96,13 @@ impl Questions {
                         "a server hasn't answered yet: nothing is recorded of it, \
                          so it is waited for"
                     );
-                    received(&answer)
+                    match received(&answer) {
+                        Err(why) => {
+                            unasked(&name, &why);
+                            return Ok(unknown(&name));
+                        }
+                        there => there,
+                    }
                 }
             },
         };

@@ -34,6 +34,8 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The maximum time of the request that ends a session.
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
+/// The id of the request for a sign of life.
+const PING: &str = "ping";
 /// The delay before a stream that broke off is requested again, if the server names no delay.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -194,8 +196,8 @@ impl Line<'_> {
         }
         let status = answer.status();
         if !status.is_success() {
-            let refused = self.refused(answer).await;
-            if !asks && self.has_forgotten(status).await {
+            let (refused, is_about_session) = self.refused(answer, message.get("id")).await;
+            if !asks && is_about_session && self.has_forgotten(status).await {
                 let why = format!("the server has ended the session: {refused}");
                 self.shared.leave(&why);
                 return Err(Failure::Forgotten(why));
@@ -204,6 +206,8 @@ impl Line<'_> {
         }
         match content_type(answer.headers()).split(';').next().unwrap_or_default().trim() {
             "text/event-stream" => self.stream(answer, id).await,
+            // A notification and an answer of ours aren't answered, whatever the body is.
+            _ if id.is_none() => Ok(()),
             "application/json" => {
                 let body = body(answer).await?;
                 self.hear(&body, id);
@@ -215,7 +219,6 @@ impl Line<'_> {
                     None => Ok(()),
                 }
             }
-            _ if id.is_none() => Ok(()),
             other => Err(Failure::Nonsense(format!("the server answers {other:?}, and no JSON"))),
         }
     }
@@ -241,7 +244,8 @@ impl Line<'_> {
     }
 
     /// Returns whether the server no longer knows the session. It says so by 404. Many servers say
-    /// 400 in place of it, but also for other mistakes, so these are asked for a sign of life.
+    /// 400 in place of it, but also for other mistakes, so these are asked for a sign of life. An
+    /// error of JSON-RPC that answers the question is one, unless it is about the session.
     async fn has_forgotten(&self, status: StatusCode) -> bool {
         if self.session().id.is_none() {
             return false;
@@ -252,31 +256,39 @@ impl Line<'_> {
                 let mut headers = self.remote.headers(&self.session());
                 headers.insert(CONTENT_TYPE, JSON);
                 headers.insert(ACCEPT, EITHER);
-                let ping = json!({ "jsonrpc": "2.0", "id": "ping", "method": "ping" });
+                let ping = json!({ "jsonrpc": "2.0", "id": PING, "method": "ping" });
                 let sent = self.send(Method::POST, headers, ping.to_string());
-                let told = within(FAREWELL_TIME, sent).await.map(|it| it.status());
-                told.is_ok_and(|it| it == status || it == StatusCode::NOT_FOUND)
+                match within(FAREWELL_TIME, sent).await {
+                    Ok(it) if it.status() == StatusCode::NOT_FOUND => true,
+                    Ok(it) if it.status() == status => self.refused(it, Some(&PING.into())).await.1,
+                    _ => false,
+                }
             }
             _ => false,
         }
     }
 
-    /// Makes the failure for a response with a failure status.
-    async fn refused(&self, answer: Response) -> Failure {
+    /// Makes the failure for a response with a failure status. Returns also whether the response
+    /// may be about the session: it is none if its body answers the request with the id `asked`,
+    /// and doesn't name the session.
+    async fn refused(&self, answer: Response, asked: Option<&Value>) -> (Failure, bool) {
         let (status, host) = (answer.status(), host_of(answer.url()));
         let said = format!("{host} answers {status}");
         // Some servers give details in an error of JSON-RPC.
         let body = body(answer).await.unwrap_or_default();
-        let more = json::read(&String::from_utf8_lossy(&body)).ok();
-        let more = more.and_then(|it| Some(it.get("error")?.get("message")?.as_str()?.to_owned()));
+        let body = json::read(&String::from_utf8_lossy(&body)).unwrap_or_default();
+        let more = body["error"]["message"].as_str();
+        let is_answer = body["error"].is_object() && body.get("id") == asked;
+        let names_session = more.is_some_and(|it| it.to_lowercase().contains("session"));
         let hint = match status {
             StatusCode::UNAUTHORIZED => ": it wants another `bearer`".to_owned(),
-            _ => more.map(|it| format!(": {}", self.remote.told(&it))).unwrap_or_default(),
+            _ => more.map(|it| format!(": {}", self.remote.told(it))).unwrap_or_default(),
         };
-        match status.is_server_error() {
+        let failure = match status.is_server_error() {
             true => Failure::Lost(said + &hint),
             false => Failure::Error(said + &hint),
-        }
+        };
+        (failure, !is_answer || names_session)
     }
 
     /// Reads a stream until the request is answered. If the stream breaks off and one of its events
@@ -320,7 +332,7 @@ impl Line<'_> {
             let lost = |it: Failure| Failure::Lost(it.to_string());
             from = self.send(Method::GET, headers, String::new()).await.map_err(lost)?;
             if !from.status().is_success() {
-                return Err(lost(self.refused(from).await));
+                return Err(lost(self.refused(from, None).await.0));
             }
         }
         match id {

@@ -200,6 +200,24 @@ async fn a_bad_line_fails_its_own_call() {
 }
 
 #[test]
+fn a_schema_that_does_not_say_that_it_is_of_an_object_is_one() {
+    let own = |name: &str, schema: Value| json!({ "name": name, "inputSchema": schema });
+    let property = json!({ "a": { "type": "integer" } });
+    let all = json!([
+        own("unsaid", json!({ "properties": property })),
+        own("listed", json!({ "type": ["object"], "properties": property })),
+        own("choice", json!({ "anyOf": [{ "properties": property, "required": ["a"] }] })),
+        own("text", json!({ "type": "string" })),
+        own("none", json!({})),
+    ]);
+    let all: Vec<Value> = all.as_array().unwrap().clone();
+    let (tools, left_out) = tools(&pinned(&all), &[], "urn:x", &[]);
+    let names: Vec<&str> = tools.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["choice", "listed", "unsaid"]);
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+}
+
+#[test]
 fn the_request_of_an_unreadable_message_is_found_by_its_id() {
     let shared = Shared::default();
     let mut answers = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pumphouse::Name;
 use pumphouse::schema::import::xml_name;
 use pumphouse::schema::{Schema, json};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::text::shown;
 
@@ -79,11 +79,15 @@ pub(super) fn is_idempotent(definition: Option<&Value>) -> bool {
 }
 
 fn schema(name: Name, definition: &Value) -> Result<Schema, String> {
-    let input = definition.get("inputSchema").unwrap_or(&Value::Null);
-    if input.get("type").is_none_or(|it| it != "object") {
+    let input = definition.get("inputSchema").and_then(Value::as_object);
+    let mut input = input.cloned().unwrap_or_default();
+    // The protocol requires the type, and some servers leave it out.
+    let of_object = [None, Some(json!("object")), Some(json!(["object"]))];
+    if input.is_empty() || !of_object.contains(&input.get("type").cloned()) {
         return Err("its inputSchema is of no object".to_owned());
     }
-    let mut schema = Schema::from_json_schema(name, input).map_err(|it| it.to_string())?;
+    input.insert("type".to_owned(), "object".into());
+    let mut schema = Schema::from_json_schema(name, &input.into()).map_err(|it| it.to_string())?;
     let said = |key: &str| definition.get(key).and_then(Value::as_str).map(shown);
     let text = said("description").or_else(|| said("title"));
     let mut doc =

@@ -89,6 +89,11 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
     let result = |it: Value| json!({ "jsonrpc": "2.0", "id": body["id"], "result": it });
     let json = |it: Value| ("200 OK", "content-type: application/json\r\n".into(), it.to_string());
     let events = |it: &str| ("200 OK", "content-type: text/event-stream\r\n".into(), it.to_owned());
+    let refused = |code: i64, text: &str| {
+        let error = json!({ "code": code, "message": text });
+        let said = json!({ "jsonrpc": "2.0", "id": body["id"], "error": error });
+        ("400 Bad Request", "content-type: application/json\r\n".into(), said.to_string())
+    };
     let done = |id: &Value| {
         let said = json!({ "content": [{ "type": "text", "text": "it is done" }] });
         json!({ "jsonrpc": "2.0", "id": id, "result": said })
@@ -116,6 +121,7 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
         (_, "ping") if how == "forgets by 400" && is_forgotten(noted) => {
             ("400 Bad Request", String::new(), String::new())
         }
+        (_, "ping") if how == "answers by 400" => refused(-32601, "Method not found"),
         (_, "ping") => json(result(json!({}))),
         (_, "tools/list") => {
             let schema = json!({ "type": "object", "properties": {} });
@@ -134,12 +140,14 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
                 true => ("400 Bad Request", String::new(), String::new()),
                 false => json(done(&body["id"])),
             },
+            "answers by 400" => refused(-32602, "no such bill"),
             "bad request" => ("400 Bad Request", String::new(), String::new()),
             "refuses" => ("401 Unauthorized", String::new(), String::new()),
             "large" => json(json!("x".repeat(5 << 20))),
             _ => ("500 Internal Server Error", String::new(), String::new()),
         },
-        _ => ("202 Accepted", String::new(), String::new()),
+        // A notification. Servers of the Python SDK name a type of the body that isn't there.
+        _ => ("202 Accepted", "content-type: application/json\r\n".into(), String::new()),
     }
 }
 
@@ -223,9 +231,11 @@ fn a_session_that_its_server_forgot_is_begun_again_within_the_call() {
 /// A server may answer 400 to a call and know the session all the same.
 #[test]
 fn a_call_that_is_refused_by_400_is_not_sent_again() {
-    let host = says("bad request", &["reason=\"refused\"", "400 Bad Request"]);
-    let calls = host.asked("POST");
-    assert_eq!(calls.iter().filter(|it| it.body["method"] == "tools/call").count(), 1);
+    for (how, why) in [("bad request", "400 Bad Request"), ("answers by 400", "no such bill")] {
+        let host = says(how, &["reason=\"refused\"", why]);
+        let calls = host.asked("POST");
+        assert_eq!(calls.iter().filter(|it| it.body["method"] == "tools/call").count(), 1, "{how}");
+    }
 }
 
 /// The connection of the recorded tools is of no use any more: another server took the port.

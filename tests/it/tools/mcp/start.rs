@@ -35,6 +35,20 @@ fn servers_that_hang_delay_no_door_and_say_so() {
 }
 
 #[test]
+fn a_server_that_hangs_before_anything_is_recorded_leaves_its_tools_out() {
+    let Some(scene) = super::scene("") else { return };
+    scene.write("odd.py", SERVER);
+    scene.write("hang", "");
+    let settings = "command: [python3, odd.py, plain], limits: {start_seconds_max: 3}";
+    let server = format!("{{use: mcp, name: words, settings: {{{settings}}}}}");
+    scene.write("organism.yaml", format!("listeners:\n  - {server}\n  - {{use: echo}}\n"));
+    let traces = File::create(scene.path("traces")).unwrap();
+    drop(scene.serve_traced(&[], traces.into()));
+    let told = fs::read_to_string(scene.path("traces")).unwrap();
+    assert!(told.contains("a server can't be asked for its tools"), "{told}");
+}
+
+#[test]
 fn a_tool_that_changed_meanwhile_is_refused_once_its_server_answers() {
     let Some(scene) = scene() else { return };
     let server = fs::read_to_string(scene.path("odd.py")).unwrap();
