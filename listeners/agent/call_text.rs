@@ -34,7 +34,11 @@ pub(super) fn tool_use(call: &Call, id: &str) -> String {
     let attributes = [("id", Some(id)), ("call", theirs.as_deref()), ("name", Some(&*call.name))];
     for (name, value) in attributes.into_iter().filter_map(|(name, it)| Some((name, it?))) {
         text += &format!(" {name}=\"");
+        // A `>` would look like the end of the tag.
+        let from = text.len();
         xml::escape_attribute(value, &mut text);
+        let escaped = text.split_off(from).replace('>', "&gt;");
+        text.push_str(&escaped);
         text.push('"');
     }
     text += &format!(">{}{CLOSE}", call.arguments);

@@ -1,12 +1,14 @@
 //! Calls in a provider's own protocol, as a prompt shows them: the model's calls with their ids,
 //! followed by their results. This module is pure.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::model::{Call, PromptMessage, Role, Signed};
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
+use pumphouse::wire::budget::Charge;
 use pumphouse::xml::{Profile, read};
 
 use super::super::action::words::{Action, ActionResult, Dialect, Status};
@@ -28,6 +30,8 @@ pub(super) struct Natives {
     results: BTreeMap<(u64, String), String>,
     /// Maps each turn to the parts that the provider signed.
     signed: BTreeMap<u64, Vec<Signed>>,
+    /// Maps each turn to the description of the model that its charge names.
+    models: BTreeMap<u64, String>,
     /// The numbers of the entries that have these results. The prompt shows each result after its
     /// call, and leaves out its entry.
     told: BTreeSet<u64>,
@@ -51,6 +55,7 @@ impl Natives {
             return all;
         }
         let mut actions: BTreeMap<u64, (u64, String)> = BTreeMap::new();
+        let mut charged = None;
         for entry in view.iter().filter(|it| !it.is_refused()) {
             let (key, text) = if entry.from() == agent {
                 if let Some(it) = entry.decode_if::<Action>() {
@@ -62,6 +67,15 @@ impl Natives {
                 }
                 if let Some(it) = entry.decode_if::<ReasoningSigned>() {
                     all.signed.insert(it.turn, it.signed());
+                    continue;
+                }
+                if entry.is::<Charge>() {
+                    charged = entry.attribute("model").map(Cow::into_owned);
+                    continue;
+                }
+                if entry.is::<CognitionOut>() {
+                    let turn = entry.attribute("turn").and_then(|it| it.parse().ok());
+                    all.models.extend(turn.zip(charged.clone()));
                     continue;
                 }
                 let Some(it) = entry.decode_if::<Notice>() else { continue };
@@ -105,8 +119,9 @@ impl Natives {
             .collect();
         let calls = calls.into_iter().map(|(_, call)| call).collect();
         let signed = self.signed.get(&it.turn).cloned().unwrap_or_default();
-        let mut said =
-            vec![PromptMessage { calls, signed, ..PromptMessage::new(Role::Assistant, text) }];
+        let written_by = it.answered_by.clone().or_else(|| self.models.get(&it.turn).cloned());
+        let said = PromptMessage::new(Role::Assistant, text);
+        let mut said = vec![PromptMessage { calls, signed, written_by, ..said }];
         said.extend(results);
         Some(said)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pumphouse::model::{self, Call, Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
-use serde_json::{Map, Value};
+use serde::de::IgnoredAny;
 
 use super::escape;
 use super::generation::{Generation, OngoingGeneration};
@@ -282,6 +282,9 @@ impl OngoingGeneration<'_> {
 
 /// Whether the arguments of a call are a JSON object, or absent.
 fn is_whole(arguments: &str) -> bool {
-    let is_object = || serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
+    let is_object = || {
+        let is_json = serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+        is_json && arguments.trim_start().starts_with('{')
+    };
     arguments.trim().is_empty() || is_object()
 }

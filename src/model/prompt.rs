@@ -67,6 +67,10 @@ pub struct PromptMessage {
     pub of: Option<String>,
     /// Data that the provider signed beside the calls, and wants back.
     pub signed: Vec<Signed>,
+    /// The description of the model that wrote the message, if it is known. The ids and the signed
+    /// data of a model at one server mean nothing to another server, and don't go there. The digest
+    /// leaves this out.
+    pub written_by: Option<String>,
     /// Images and documents after the text.
     pub attached: Vec<Attached>,
 }
@@ -81,6 +85,7 @@ impl PromptMessage {
             calls: Vec::new(),
             of: None,
             signed: Vec::new(),
+            written_by: None,
             attached: Vec::new(),
         }
     }
@@ -249,7 +254,7 @@ impl Prompt {
         hash.text("pumphouse prompt v1");
         hash.text(&self.system);
         hash.number(self.messages.len() as u64);
-        for PromptMessage { role, text, calls, of, signed, attached } in &self.messages {
+        for PromptMessage { role, text, calls, of, signed, attached, .. } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
             // An absent part adds nothing, so that prompts without it keep the digest that they had

@@ -5,10 +5,11 @@
 //!
 //! - An event without data is returned if it has a type.
 //! - An event larger than a limit is an error.
-//! - Bytes that aren't UTF-8 end the stream.
+//! - The reader is given whole lines. Bytes that aren't UTF-8 become U+FFFD, as the standard says.
 
 use std::convert::Infallible;
 use std::fmt;
+use std::mem;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Decoder {
     event_bytes_max: usize,
     /// Bytes of the event that has begun.
     begun: usize,
+    /// The beginning of a line whose end hasn't come.
+    line: Vec<u8>,
     /// Passes bytes to the reader, a line at a time, so that the reader never holds two events.
     lines: mpsc::SyncSender<Bytes>,
     reader: SseByteStream<BoxStream<'static, Result<Bytes, Infallible>>>,
@@ -67,18 +70,12 @@ pub enum Error {
         /// The most bytes of an event.
         event_bytes_max: usize,
     },
-    /// An event isn't UTF-8.
-    NotUtf8,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::TooLarge { event_bytes_max } => {
-                write!(f, "an event is over a limit: event_bytes_max is {event_bytes_max}")
-            }
-            Error::NotUtf8 => f.write_str("an event is no UTF-8"),
-        }
+        let Error::TooLarge { event_bytes_max } = self;
+        write!(f, "an event is over a limit: event_bytes_max is {event_bytes_max}")
     }
 }
 
@@ -101,24 +98,35 @@ impl Decoder {
             Err(mpsc::TryRecvError::Disconnected) => Poll::Ready(None),
         });
         let reader = SseByteStream::new(came.boxed());
-        Decoder { event_bytes_max, begun: 0, lines, reader, id: String::new(), retry: None }
+        Decoder {
+            event_bytes_max,
+            begun: 0,
+            line: Vec::new(),
+            lines,
+            reader,
+            id: String::new(),
+            retry: None,
+        }
     }
 
     /// Removes bytes from `bytes` until an event is complete, and returns the event. Returns None
     /// if the bytes are used up before that.
     ///
     /// # Errors
-    /// If an event is larger than the limit, or isn't UTF-8.
+    /// If an event is larger than the limit.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, Error> {
         while !bytes.is_empty() {
-            let end = memchr2(b'\r', b'\n', bytes).map_or(bytes.len(), |at| at + 1);
-            let (line, rest) = bytes.split_at(end);
+            let end = memchr2(b'\r', b'\n', bytes).map(|at| at + 1);
+            let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
             *bytes = rest;
-            self.begun += line.len();
+            self.begun += part.len();
             if self.begun > self.event_bytes_max {
                 return Err(Error::TooLarge { event_bytes_max: self.event_bytes_max });
             }
-            if let Some(event) = self.read(line)? {
+            self.line.extend_from_slice(part);
+            if end.is_some()
+                && let Some(event) = self.read_line()
+            {
                 return Ok(Some(event));
             }
         }
@@ -128,7 +136,8 @@ impl Decoder {
     /// Returns the event that had begun when the stream ended. The blank line after it is missing.
     /// The standard drops such an event. Only the caller can tell whether the event is complete.
     pub fn end(&mut self) -> Option<Event> {
-        self.read(b"\n\n").ok().flatten()
+        self.line.extend_from_slice(b"\n\n");
+        self.read_line()
     }
 
     /// How long the server asked to wait before connecting again. None if it didn't ask.
@@ -137,22 +146,20 @@ impl Decoder {
         self.retry
     }
 
-    /// Reads a line, or a part of one.
-    fn read(&mut self, line: &[u8]) -> Result<Option<Event>, Error> {
-        // The reader takes each line at once, so there is always room for the next one.
-        let sent = self.lines.try_send(Bytes::copy_from_slice(line));
-        match self.reader.next().now_or_never().filter(|_| sent.is_ok()) {
-            None => Ok(None),
-            Some(Some(Ok(Sse { event, data, id, retry }))) => {
-                self.begun = 0;
-                self.retry = retry.map(Duration::from_millis).or(self.retry);
-                self.id = id.unwrap_or(std::mem::take(&mut self.id));
-                let (kind, id) = (event.unwrap_or_default(), self.id.clone());
-                let is_there = data.is_some() || !kind.is_empty();
-                Ok(is_there.then_some(Event { kind, data, id }))
-            }
-            Some(Some(Err(_)) | None) => Err(Error::NotUtf8),
-        }
+    /// Reads the line that has begun. Returns the event that the line ends, if it ends one.
+    fn read_line(&mut self) -> Option<Event> {
+        let line = String::from_utf8_lossy(&mem::take(&mut self.line)).into_owned();
+        // The reader takes each line at once, so there is always room for the next one. It refuses
+        // only bytes that aren't UTF-8.
+        let sent = self.lines.try_send(line.into());
+        let read = self.reader.next().now_or_never().filter(|_| sent.is_ok())?;
+        let Sse { event, data, id, retry } = read?.ok()?;
+        self.begun = 0;
+        self.retry = retry.map(Duration::from_millis).or(self.retry);
+        self.id = id.unwrap_or(mem::take(&mut self.id));
+        let (kind, id) = (event.unwrap_or_default(), self.id.clone());
+        let is_there = data.is_some() || !kind.is_empty();
+        is_there.then_some(Event { kind, data, id })
     }
 }
 
@@ -220,11 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf_8_ends_the_stream() {
-        for text in [&b"data:a\xFFb\n\n"[..], b"data:a\xE2\x82\n\n", b"event:\xC0\x80\n\n"] {
-            assert_eq!(read(&[text]), Err(Error::NotUtf8), "{text:?}");
-            assert_eq!(read(&text.chunks(1).collect::<Vec<_>>()), Err(Error::NotUtf8), "{text:?}");
-        }
+    fn what_is_no_utf_8_is_replaced() {
+        check(b"data:a\xFFb\n\n", &[("", Some("a\u{FFFD}b"), "")]);
+        check(b"data:a\xE2\x82\n\ndata:c\n\n", &[("", Some("a\u{FFFD}"), ""), ("", Some("c"), "")]);
+        check(b"event:\xC0\x80\n\n", &[("\u{FFFD}\u{FFFD}", None, "")]);
         check("data:日\n\n".as_bytes(), &[("", Some("日"), "")]);
     }
 

@@ -387,9 +387,12 @@ impl Parser {
         at: usize,
         sink: Sink<'_>,
     ) {
-        let snippet = place::snippet(source, at);
+        // A mistake in JSON is shown within the JSON alone.
+        let at = source.floor_char_boundary(at.min(source.len()));
+        let is_json = fault == Fault::Json;
+        let from = source[..at].find('{').filter(|_| is_json).unwrap_or(0);
+        let snippet = place::snippet(&source[from..], at - from);
         let what = What::Broken(Broken { name, fault, reason, snippet });
-        let at = source.floor_char_boundary(at);
         sink(Event { what, source, place: place::behind(self.at, &source[..at]) });
         self.at = place::behind(self.at, source);
     }

@@ -6,7 +6,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::reply::config::Shape;
-use crate::schema::json::mended;
+use crate::schema::json::{deserialize, mended};
 
 /// An error in a JSON text, and the offset of the wrong byte.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Wrong {
 
 /// Checks that a text is one JSON value, and that all its strings can be decoded.
 pub(super) fn check(text: &str) -> Result<(), Wrong> {
-    match serde_json::from_str::<Sound>(&mended(text)) {
+    match deserialize::<Sound>(&mended(text)) {
         Ok(Sound) => Ok(()),
         Err(error) => Err(wrong(text, &error)),
     }

@@ -44,10 +44,11 @@ pub use self::from::from_json;
 pub use self::half::mended;
 pub(crate) use self::half::{joined, marked, rest, whole};
 pub(super) use self::member::{Member, Property, members};
+pub(crate) use self::read::deserialize;
 pub use self::read::{Broken, BrokenKind, DEPTH_MAX, read};
 pub(super) use self::scalar::{constant, is_written};
 pub use self::to::{example, to_json};
-pub use self::value::{notes, value, values};
+pub use self::value::{missing, notes, value, values};
 pub use self::write::{sorted, text};
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
-pub use self::json::{from_json, notes, to_json, value, values};
+pub use self::json::{from_json, missing, notes, to_json, value, values};
 pub use self::json_schema::{TEXT, XML, fits, json_schema};
 pub use self::prompt::{outline, prompt, prompt_with};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};

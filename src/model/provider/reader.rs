@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::model::provider::rules::{FoundParts, Progress, Rules, end};
 use crate::model::wire::{Gathered, Reader, garbled, object};
 use crate::model::{Error, Piece};
+use crate::schema::json;
 
 /// The end mark of chat completions, which some servers send on other wires, too.
 const DONE: &str = "[DONE]";
@@ -94,7 +95,7 @@ impl Reader for WithPaths {
             gathered.usage = Some(before.recounted(gathered.usage.unwrap_or_default()));
         }
         read?;
-        let Ok(event) = serde_json::from_str::<Value>(data) else { return Ok(()) };
+        let Ok(event) = json::deserialize::<Value>(data) else { return Ok(()) };
         self.progress.read(&self.rules, &event, found, gathered)
     }
 

@@ -119,7 +119,7 @@ mod tests {
     use crate::model::{Call, Remote, Role, Tool, Wire};
 
     fn whole_body(settings: &Settings, prompt: &Prompt) -> Value {
-        body(settings, "127.0.0.1", prompt, &SentTools::new(Wire::OpenAiChat, &prompt.tools))
+        body(settings, "127.0.0.1", prompt, &SentTools::new(Wire::OpenAiChat, 9, &prompt.tools))
     }
 
     fn settings() -> Settings {
@@ -214,7 +214,7 @@ mod tests {
             let Value::Object(extra) = extra else { unreachable!() };
             let settings = Remote::at(wire, "http://127.0.0.1:1/v1", "m").max_tokens(64);
             let settings = settings.window(4_096).temperature(0.5).extra(extra);
-            let (prompt, tools) = (Prompt::new("").user("Hi"), SentTools::new(wire, &[]));
+            let (prompt, tools) = (Prompt::new("").user("Hi"), SentTools::new(wire, 9, &[]));
             let body = body(&settings, "127.0.0.1", &prompt, &tools);
             assert_eq!(body.get(key).cloned().unwrap_or_default(), expected, "{key}");
         };

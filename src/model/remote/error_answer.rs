@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::clock;
 use crate::limits::ModelLimits;
@@ -94,6 +94,12 @@ impl ErrorBody {
             Value::Null => value,
             error => error,
         };
+        // OpenRouter puts the answer of the provider that it asked into `metadata.raw`.
+        if let Some(raw) = error["metadata"]["raw"].as_str().filter(|it| !it.is_empty()) {
+            let inner = serde_json::from_str(raw).ok().map(|it: Value| ErrorBody::of(&it));
+            let inner = inner.filter(|it| it.message.is_some());
+            return inner.unwrap_or_else(|| ErrorBody::of(&json!({ "message": raw })));
+        }
         let text = |value: &Value| match value {
             Value::String(it) => Some(it.clone()),
             Value::Number(it) => Some(it.to_string()),
@@ -128,7 +134,7 @@ impl ErrorBody {
             format!("{} {} {}", self.code, self.kind, self.message.as_deref().unwrap_or(""));
         let words = words.to_ascii_lowercase();
         let has = |all: &[&str]| all.iter().any(|it| words.contains(it));
-        if too_long::says_so(&words) {
+        if too_long::says_so(&words) && !self.too_long.is_short() {
             return (Kind::PromptTooLong, false);
         }
         let Some(status) = status else {
@@ -242,6 +248,15 @@ mod tests {
         check(400, long, Kind::PromptTooLong, false);
         let long = json!({"message": "This model's maximum context length is 8192 tokens"});
         check(400, long, Kind::PromptTooLong, false);
+        let raw =
+            r#"{"type":"error","error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#;
+        let wrapped = json!({"error": {"message": "Provider returned error", "code": 400,
+            "metadata": {"raw": raw, "provider_name": "x"}}});
+        check(400, wrapped, Kind::PromptTooLong, false);
+        // The reply's tokens are what doesn't fit.
+        let reply = "'max_tokens' is too large: 4096. This model's maximum context length is 4096 \
+                     tokens and your request has 52 input tokens (4096 > 4096 - 52).";
+        check(400, json!({"message": reply}), Kind::Refused, false);
         // In a stream, only the error itself can have a status.
         check(0, json!({"error": {"type": "rate_limit_exceeded"}}), Kind::RateLimited, true);
         check(0, json!({"error": {"type": "invalid_request_error"}}), Kind::Refused, false);
@@ -267,6 +282,9 @@ mod tests {
         check(json!({"message": "a"}), Some("a"));
         check(json!({"detail": "a"}), Some("a"));
         check(json!("a"), Some("a"));
+        check(json!({"error": {"message": "b", "metadata": {"raw": "a"}}}), Some("a"));
+        let raw = r#"{"error":{"message":"a"}}"#;
+        check(json!({"error": {"message": "b", "metadata": {"raw": raw}}}), Some("a"));
         check(json!({"detail": [{"loc": ["body"]}]}), None);
         check(json!([]), None);
     }

@@ -17,8 +17,8 @@ use reqwest::{Client, Url};
 use crate::limits::ModelLimits;
 use crate::model::remote::reply::RemoteReply;
 use crate::model::remote::timeouts::Timers;
-use crate::model::wire::parameters::{Parameter, Served};
-use crate::model::wire::{SentTools, left_out};
+use crate::model::wire::parameters::{self, Parameter, Served};
+use crate::model::wire::{SentTools, left_out, without_foreign};
 use crate::model::{
     Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Tool, Wire,
     retry_pause,
@@ -121,12 +121,18 @@ impl Remote {
 
     /// The tools of a request. A server with requests of its own takes what most servers take.
     fn tools(&self, prompt: &Prompt) -> Arc<SentTools> {
-        Arc::new(SentTools::new(self.settings.wire(), &prompt.tools))
+        Arc::new(SentTools::new(self.settings.wire(), self.tools_max(), &prompt.tools))
+    }
+
+    /// How many tools a request to the server may have.
+    fn tools_max(&self) -> usize {
+        parameters::tools_max(self.url.host_str().unwrap_or_default())
     }
 
     fn body(&self, prompt: &Prompt, tools: &SentTools) -> Bytes {
         let host = self.url.host_str().unwrap_or_default();
-        ask::body(&self.settings, host, prompt, tools).to_string().into()
+        let prompt = without_foreign(prompt, &self.describe());
+        ask::body(&self.settings, host, &prompt, tools).to_string().into()
     }
 
     /// Sends the request once, and waits for the first piece. Errors show no secret, even if the
@@ -209,7 +215,7 @@ impl Model for Remote {
     }
 
     fn left_out(&self, tools: &[Tool]) -> Vec<(String, String)> {
-        left_out(self.settings.wire(), tools)
+        left_out(self.settings.wire(), self.tools_max(), tools)
     }
 
     fn price(&self) -> Option<Price> {

@@ -101,6 +101,13 @@ pub(super) fn says_so(words: &str) -> bool {
 }
 
 impl TooLong {
+    /// Whether the prompt takes less than half of the window. What doesn't fit is then the most
+    /// tokens of the reply that the request asks for, and a shorter prompt is of no use.
+    pub(super) fn is_short(self) -> bool {
+        let both = self.prompt_tokens.zip(self.window);
+        both.is_some_and(|(prompt, window)| prompt < window / 2)
+    }
+
     /// Reads the numbers from an error in JSON, and from its message in lower case.
     pub(super) fn of(error: &Value, message: &str) -> TooLong {
         let field = |key: &str| error[key].as_u64().filter(|it| *it > 0);

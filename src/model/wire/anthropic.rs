@@ -156,7 +156,7 @@ impl Reader for AnthropicMessages {
                 self.used(&event["message"]["usage"]);
             }
             "content_block_start" => {
-                let raw: RawEvent<'_> = serde_json::from_str(data).unwrap_or_default();
+                let raw: RawEvent<'_> = json::deserialize(data).unwrap_or_default();
                 self.block(index, &event["content_block"], &raw.content_block);
             }
             "content_block_delta" => self.delta(index, &event["delta"]),
@@ -167,7 +167,7 @@ impl Reader for AnthropicMessages {
             }
             "message_stop" => self.gathered.end(),
             "message" => {
-                let raw: RawEvent<'_> = serde_json::from_str(data).unwrap_or_default();
+                let raw: RawEvent<'_> = json::deserialize(data).unwrap_or_default();
                 let blocks = event["content"].as_array().into_iter().flatten();
                 let raw = raw.content.into_iter().chain(iter::repeat_with(RawBlock::default));
                 for (index, (block, raw)) in (0..).zip(blocks.zip(raw)) {
@@ -215,7 +215,8 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", content.model.into());
     let thinking = thinking(content);
-    let budget = thinking.as_ref().map_or(0, |it| count(&it["budget_tokens"]));
+    let own = content.extra.get("thinking").map_or(0, |it| count(&it["budget_tokens"]));
+    let budget = thinking.as_ref().map_or(own, |it| count(&it["budget_tokens"]).max(own));
     let reply = content.max_tokens.map_or(u64::from(MAX_TOKENS) + budget, u64::from);
     put("max_tokens", reply.into());
     put("stream", content.is_streamed.into());
@@ -297,7 +298,9 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     all.into_iter().map(message).collect()
 }
 
-fn blocks(PromptMessage { role, text, calls, of, signed, attached }: &PromptMessage) -> Vec<Value> {
+fn blocks(
+    PromptMessage { role, text, calls, of, signed, attached, .. }: &PromptMessage,
+) -> Vec<Value> {
     if *role == Role::Tool {
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "tool_result", "tool_use_id": id, "content": text })];

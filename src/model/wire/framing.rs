@@ -51,7 +51,7 @@ impl Framing {
     /// None if the bytes end before that, or if the event has no data.
     ///
     /// # Errors
-    /// If the event is larger than the limit, or isn't UTF-8.
+    /// If the event is larger than the limit.
     pub(crate) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => {
@@ -59,16 +59,16 @@ impl Framing {
                 let event = decoder.next(&mut rest);
                 let taken = bytes.len() - rest.len();
                 bytes.advance(taken);
-                Ok(event.map_err(unread)?.and_then(|it| it.data))
+                Ok(event.map_err(too_large)?.and_then(|it| it.data))
             }
             Framing::Lines { begun, bytes_max } => {
                 let end = memchr(b'\n', bytes);
                 let taken = bytes.split_to(end.map_or(bytes.len(), |it| it + 1));
                 if begun.len() + taken.len() > *bytes_max {
-                    return Err(unread(sse::Error::TooLarge { event_bytes_max: *bytes_max }));
+                    return Err(too_large(sse::Error::TooLarge { event_bytes_max: *bytes_max }));
                 }
                 begun.extend_from_slice(&taken);
-                end.map(|_| line(begun)).transpose()
+                Ok(end.map(|_| line(begun)))
             }
             Framing::Whole(whole) => {
                 whole.extend_from_slice(&std::mem::take(bytes));
@@ -82,21 +82,17 @@ impl Framing {
         match self {
             Framing::Events(decoder) => Ok(decoder.end().and_then(|it| it.data)),
             Framing::Lines { begun, .. } if begun.is_empty() => Ok(None),
-            Framing::Lines { begun, .. } => line(begun).map(Some),
+            Framing::Lines { begun, .. } => Ok(Some(line(begun))),
             Framing::Whole(whole) => Ok(Some(String::from_utf8_lossy(whole).trim().to_owned())),
         }
     }
 }
 
-/// Takes the line that has begun, as text.
-fn line(begun: &mut Vec<u8>) -> Result<String, Error> {
-    String::from_utf8(std::mem::take(begun)).map_err(|_| unread(sse::Error::NotUtf8))
+/// Takes the line that has begun, as text. Bytes that aren't UTF-8 become U+FFFD.
+fn line(begun: &mut Vec<u8>) -> String {
+    String::from_utf8_lossy(&std::mem::take(begun)).into_owned()
 }
 
-fn unread(error: sse::Error) -> Error {
-    let kind = match error {
-        sse::Error::NotUtf8 => Kind::Garbled,
-        _ => Kind::TooLarge,
-    };
-    Error::new(kind, error.to_string())
+fn too_large(error: sse::Error) -> Error {
+    Error::new(Kind::TooLarge, error.to_string())
 }

@@ -26,8 +26,8 @@ pub(crate) struct Gathered {
     is_over: bool,
     /// Whether there was text.
     has_text: bool,
-    /// Whether there was reasoning or a refusal.
-    has_other_text: bool,
+    /// Whether there was reasoning, and whether there was a refusal.
+    has_other_text: (bool, bool),
     /// Bytes of the reply so far.
     bytes: usize,
     /// Whether the current event has marks for halves of surrogate pairs.
@@ -111,6 +111,11 @@ impl Gathered {
         self.is_marked = is_marked;
     }
 
+    /// Whether the texts of the current event have marks for halves of surrogate pairs.
+    pub(super) fn is_marked(&self) -> bool {
+        self.is_marked
+    }
+
     /// Joins the next text of a place with the half of a surrogate pair at the end of the text
     /// before.
     pub(super) fn joined(&self, half: &mut Option<u16>, text: &str) -> String {
@@ -127,8 +132,8 @@ impl Gathered {
         self.has_text
     }
 
-    /// Whether there was reasoning or a refusal.
-    pub(super) fn has_other_text(&self) -> bool {
+    /// Whether there was reasoning, and whether there was a refusal.
+    pub(super) fn has_other_text(&self) -> (bool, bool) {
         self.has_other_text
     }
 
@@ -143,9 +148,11 @@ impl Gathered {
         let text = json::joined(half, text, self.is_marked).into_owned();
         self.bytes += text.len();
         if !text.is_empty() {
-            let is_text = matches!(empty, Piece::Text(_));
-            self.has_text |= is_text;
-            self.has_other_text |= !is_text;
+            match empty {
+                Piece::Text(_) => self.has_text = true,
+                Piece::Reasoning(_) => self.has_other_text.0 = true,
+                _ => self.has_other_text.1 = true,
+            }
             self.pieces.push_back(make(text));
         }
     }
@@ -218,12 +225,28 @@ impl Gathered {
         let Some(begun) = open.rev().find(|it| it.place == place) else { return };
         let before = size(&begun.call);
         let length = begun.call.arguments.len();
+        let named = (begun.call.id.clone(), begun.call.name.clone());
         change(&mut begun.call);
+        if self.is_marked {
+            for (now, before) in [(&mut begun.call.id, named.0), (&mut begun.call.name, named.1)] {
+                if *now != before {
+                    *now = json::whole(now);
+                }
+            }
+        }
         if self.is_marked || begun.half.is_some() {
             let more = begun.call.arguments.split_off(length.min(begun.call.arguments.len()));
             begun.call.arguments += &json::joined(&mut begun.half, &more, self.is_marked);
         }
         self.bytes += size(&begun.call).saturating_sub(before);
+    }
+
+    /// Replaces the arguments of the last call that began at a place, unless it was given out.
+    pub(super) fn replace_arguments(&mut self, place: u64, arguments: String) {
+        let open = self.calls.iter_mut().skip(self.given);
+        if let Some(begun) = open.rev().find(|it| it.place == place) {
+            (begun.call.arguments, begun.half) = (arguments, None);
+        }
     }
 
     /// Adds data that the wire wants back, placed after the text and the calls so far.
@@ -250,8 +273,12 @@ impl Gathered {
 
     /// Sets the stop reason, with the provider's own word.
     pub(crate) fn stop(&mut self, word: &str, stop: Stop) {
-        self.word = Some(word.to_owned());
-        self.stop = Some(stop);
+        let written = |it: &str| if self.is_marked { json::whole(it) } else { it.to_owned() };
+        let (word, stop) = match stop {
+            Stop::Other(other) => (written(word), Stop::Other(written(&other))),
+            stop => (written(word), stop),
+        };
+        (self.word, self.stop) = (Some(word), Some(stop));
     }
 
     /// Sets the stop reason, without a word of the provider.

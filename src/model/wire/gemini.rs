@@ -19,6 +19,7 @@ use crate::model::remote::error_answer;
 use crate::model::{
     Call, Effort, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
+use crate::schema::json;
 
 const WIRE: Wire = Wire::Gemini;
 /// The beginning of the arguments of a call whose arguments come in parts. Until the call is whole,
@@ -85,7 +86,7 @@ impl Gemini {
             let arguments = args.map(arguments_text).unwrap_or_default();
             return self.call(&Call::new(word("id"), word("name"), arguments), false);
         };
-        open.add(call);
+        open.add(call, self.gathered.is_marked());
         let parts = call["partialArgs"].as_array().into_iter().flatten();
         let texts: String = parts.filter_map(|it| it["stringValue"].as_str()).collect();
         self.gathered.change(self.next, |it| it.arguments += &texts);
@@ -97,7 +98,7 @@ impl Gemini {
     /// Ends the call whose arguments came in parts.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            self.gathered.change(self.next, |it| it.arguments = open.whole());
+            self.gathered.replace_arguments(self.next, open.whole());
             self.gathered.end_call(self.next);
             self.next += 1;
         }
@@ -200,7 +201,7 @@ impl Reader for Gemini {
         }
         // A request asks for one candidate. If a setting makes it ask for more, the first counts.
         let candidate = &event["candidates"][0];
-        let raw = serde_json::from_str::<RawEvent<'_>>(data).unwrap_or_default().into_args();
+        let raw = json::deserialize::<RawEvent<'_>>(data).unwrap_or_default().into_args();
         let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
         for (part, args) in parts.zip(raw.into_iter().chain(std::iter::repeat(None))) {
             self.part(part, args);

@@ -33,7 +33,7 @@ use crate::model::remote::error_answer;
 use crate::model::{Error, Format, Kind, Prompt, PromptMessage, Tool, provider};
 use crate::schema::json;
 
-pub(crate) use call_ids::{called, with_ids};
+pub(crate) use call_ids::{called, with_ids, without_foreign};
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
 use parameters::{Parameter, Served};
@@ -346,7 +346,7 @@ pub(crate) trait Reader: Send {
 
 /// Parses an event's data, which has to be a JSON object.
 pub(crate) fn object(data: &str) -> Result<Value, Error> {
-    let value = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
+    let value = json::deserialize(data).map_err(|it| garbled(data, &it))?;
     match value {
         Value::Object(_) => Ok(value),
         _ => Err(garbled(data, &"it is no JSON object")),
@@ -367,7 +367,7 @@ fn text(value: &Value) -> Option<&str> {
 /// A call's arguments as the JSON object that some wires want. A text that isn't an object goes
 /// into one, under the key `unparsed`.
 pub(crate) fn arguments(text: &str) -> Value {
-    match serde_json::from_str(&json::mended(text)) {
+    match json::deserialize(&json::mended(text)) {
         Ok(Value::Object(it)) => Value::Object(it),
         _ if text.trim().is_empty() => json!({}),
         _ => json!({ "unparsed": text }),

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::model::remote::error_answer;
 use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage, Wire};
+use crate::schema::json;
 
 /// A reply as Ollama writes it.
 #[derive(Default)]
@@ -75,7 +76,7 @@ impl Reader for Ollama {
         let said = |key: &str| text(&message[key]).unwrap_or_default();
         self.gathered.say(said("thinking"), Piece::Reasoning);
         self.gathered.say(said("content"), Piece::Text);
-        let raw = serde_json::from_str::<RawEvent<'_>>(data).unwrap_or_default();
+        let raw = json::deserialize::<RawEvent<'_>>(data).unwrap_or_default();
         let raw = raw.message.tool_calls.into_iter().map(|it| it.function.arguments);
         let calls = message["tool_calls"].as_array().into_iter().flatten();
         for (call, arguments) in calls.zip(raw.chain(std::iter::repeat(None))) {

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::model::remote::error_answer;
 use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage, Wire};
+use crate::schema::json;
 
 /// An event, or a whole reply that isn't streamed. Other fields are ignored.
 #[derive(Deserialize)]
@@ -68,8 +69,9 @@ struct Delta {
 struct ToolCall {
     #[serde(default)]
     index: Option<u64>,
+    /// A text. Some servers write a number.
     #[serde(default)]
-    id: Option<String>,
+    id: Value,
     #[serde(default)]
     function: Option<Function>,
 }
@@ -85,25 +87,24 @@ struct Function {
 
 impl Delta {
     /// Fills the empty parts from the whole message, which some providers send beside the delta.
-    /// The message repeats earlier deltas, so it has nothing to add to a reply that has begun.
+    /// The message repeats earlier deltas, so it adds only parts of which nothing came yet.
     fn or_whole(mut self, message: Option<Delta>, gathered: &Gathered) -> Delta {
         let Some(message) = message else { return self };
-        let is_begun = gathered.has_text() || gathered.calls() > 0;
-        if is_begun || gathered.has_other_text() {
-            return self;
-        }
-        for (part, whole) in [
-            (&mut self.content, message.content),
-            (&mut self.reasoning_content, message.reasoning_content),
-            (&mut self.reasoning, message.reasoning),
-            (&mut self.refusal, message.refusal),
+        let (has_reasoning, has_refusal) = gathered.has_other_text();
+        for (part, whole, has_come) in [
+            (&mut self.content, message.content, gathered.has_text()),
+            (&mut self.reasoning_content, message.reasoning_content, has_reasoning),
+            (&mut self.reasoning, message.reasoning, has_reasoning),
+            (&mut self.refusal, message.refusal, has_refusal),
         ] {
-            if is_empty(part) {
+            if is_empty(part) && !has_come {
                 *part = whole;
             }
         }
-        self.tool_calls = self.tool_calls.filter(|it| !it.is_empty()).or(message.tool_calls);
-        self.function_call = self.function_call.or(message.function_call);
+        if gathered.calls() == 0 {
+            self.tool_calls = self.tool_calls.filter(|it| !it.is_empty()).or(message.tool_calls);
+            self.function_call = self.function_call.or(message.function_call);
+        }
         self
     }
 }
@@ -119,10 +120,19 @@ fn is_empty(part: &Value) -> bool {
 }
 
 impl ToolCall {
+    /// The id. Empty if there is none.
+    fn id(&self) -> String {
+        match &self.id {
+            Value::String(id) => id.clone(),
+            Value::Number(id) => id.to_string(),
+            _ => String::new(),
+        }
+    }
+
     /// Whether this part begins another call than `begun`, which has the same place.
     fn is_other_than(&self, begun: &Call) -> bool {
         let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
-        let id = self.id.as_deref().unwrap_or_default();
+        let id = self.id();
         let has_other_id = !id.is_empty() && !begun.id.is_empty() && id != begun.id;
         // Two calls may have one id, or none. Nothing can follow arguments that are whole.
         let more = self.function.as_ref().and_then(|it| it.arguments.as_deref());
@@ -155,7 +165,8 @@ impl OpenAiChat {
         if let Value::String(text) = refusal {
             self.gathered.say(&text, Piece::Refusal);
         }
-        let old = function_call.map(|it| ToolCall { index: None, id: None, function: Some(it) });
+        let old =
+            function_call.map(|it| ToolCall { index: None, id: Value::Null, function: Some(it) });
         for (at, call) in (0..).zip(tool_calls.into_iter().flatten().chain(old)) {
             self.call(at, call);
         }
@@ -200,7 +211,8 @@ impl OpenAiChat {
             self.gathered.begin(at, &Call::default(), false);
         }
         self.gathered.change(at, |call| {
-            if let Some(id) = more.id.filter(|it| !it.is_empty()) {
+            let id = more.id();
+            if !id.is_empty() {
                 call.id = id;
             }
             let function = more.function.unwrap_or(Function { name: None, arguments: None });
@@ -225,7 +237,7 @@ impl Reader for OpenAiChat {
         if !data.starts_with('{') {
             return Err(garbled(data, &"it is no JSON object"));
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
+        let chunk: Chunk = json::deserialize(data).map_err(|it| garbled(data, &it))?;
         if !chunk.error.is_null() {
             return Err(error_answer::within(&chunk.error));
         }

@@ -265,7 +265,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
 }
 
 fn items(
-    PromptMessage { role, text, calls, of, signed, attached }: &PromptMessage,
+    PromptMessage { role, text, calls, of, signed, attached, .. }: &PromptMessage,
     late: Option<(&str, &str)>,
 ) -> Vec<Value> {
     if *role == Role::Tool {

@@ -31,6 +31,13 @@ pub(crate) struct Served<'a> {
     pub(crate) extra: &'a Map<String, Value>,
 }
 
+/// How many tools a request to a server may have. OpenAI refuses a request with more, also where it
+/// serves from Azure.
+pub(crate) fn tools_max(host: &str) -> usize {
+    let is_openai = host == "api.openai.com" || host.ends_with(".openai.azure.com");
+    if is_openai { 128 } else { usize::MAX }
+}
+
 /// The form in which a model is told how much to reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reasoning {
@@ -151,9 +158,13 @@ impl Served<'_> {
         self.host == "api.mistral.ai"
     }
 
-    /// The model's name without the names of gateways before it.
+    /// The model's name without what gateways and providers put around it: `openai/` before it,
+    /// `us.anthropic.` of Bedrock, `ft:` of a model that was tuned, and what follows a colon.
     fn name(&self) -> &str {
-        self.model.rsplit('/').next().unwrap_or_default()
+        let name = self.model.rsplit('/').next().unwrap_or_default();
+        let name = name.strip_prefix("ft:").unwrap_or(name);
+        let name = name.split_once("anthropic.").map_or(name, |(_, name)| name);
+        name.split(':').next().unwrap_or_default()
     }
 
     /// The version of a Claude model. None for a name without one.
@@ -220,6 +231,9 @@ mod tests {
             check(Wire::OpenAiChat, model, json!({}), expected);
             check(Wire::OpenAiResponses, model, json!({}), expected);
         };
+        for it in ["ft:o4-mini-2025-04-16:acme::B1", "openai/o3:online"] {
+            chat(it, &[Temperature, TopP, Stop]);
+        }
         for it in ["o3", "o4-mini", "o1-2024-12-17", "gpt-5-mini", "gpt-5.1", "openai/gpt-6"] {
             chat(it, &[Temperature, TopP, Stop]);
         }
@@ -242,6 +256,8 @@ mod tests {
         claude("claude-3-5-haiku-20241022", json!({"effort": 1}), &[Effort]);
         claude("anthropic/claude-opus-4.7", json!({}), &sampling);
         claude("claude-fable-5", json!({}), &sampling);
+        claude("anthropic.claude-opus-4-7", json!({}), &sampling);
+        claude("us.anthropic.claude-3-5-haiku-20241022-v1:0", json!({"effort": 1}), &[Effort]);
         claude("x", json!({"effort": 1}), &sampling);
         check(Wire::Gemini, "models/gemini-2.0-flash", json!({}), &[Effort]);
         check(Wire::Gemini, "gemini-flash-latest", json!({}), &[]);

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::schema::json;
+
 /// The largest index of an array in a path. A larger one is ignored, so that a short part can't ask
 /// for much memory.
 const INDEX_MAX: usize = 9_999;
@@ -13,6 +15,8 @@ pub(super) struct PartialArguments {
     arguments: Map<String, Value>,
     /// The path of the text that the next part with this path continues.
     open: Option<String>,
+    /// Whether an event had marks for halves of surrogate pairs.
+    is_marked: bool,
 }
 
 /// A step of a path.
@@ -22,8 +26,10 @@ enum Step {
 }
 
 impl PartialArguments {
-    /// Adds the parts of a `functionCall`: whole arguments, and values with paths.
-    pub(super) fn add(&mut self, call: &Value) {
+    /// Adds the parts of a `functionCall`: whole arguments, and values with paths. `is_marked` says
+    /// whether their texts have marks for halves of surrogate pairs.
+    pub(super) fn add(&mut self, call: &Value, is_marked: bool) {
+        self.is_marked |= is_marked;
         if let Value::Object(args) = &call["args"] {
             self.arguments.extend(args.clone());
         }
@@ -43,7 +49,8 @@ impl PartialArguments {
 
     /// The whole arguments.
     pub(super) fn whole(self) -> String {
-        Value::Object(self.arguments).to_string()
+        let text = Value::Object(self.arguments).to_string();
+        if self.is_marked { json::whole(&text) } else { text }
     }
 
     /// The place in the arguments that a path leads to. It is made if there is none. None for a
@@ -143,7 +150,7 @@ mod tests {
     fn check(parts: Value, expected: Value) {
         let mut all = PartialArguments::default();
         for part in parts.as_array().unwrap() {
-            all.add(&json!({ "partialArgs": [part] }));
+            all.add(&json!({ "partialArgs": [part] }), false);
         }
         assert_eq!(serde_json::from_str::<Value>(&all.whole()).unwrap(), expected);
     }

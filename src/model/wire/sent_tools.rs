@@ -18,16 +18,35 @@ pub(crate) struct SentTools {
     renamed: Vec<Tool>,
 }
 
-/// Returns the tools that a wire can't take, each with the reason.
-pub(crate) fn left_out(wire: Wire, tools: &[Tool]) -> Vec<(String, String)> {
-    let why = |it: &Tool| Some((it.name.clone(), rewritten(wire, it).err()?));
-    tools.iter().filter_map(why).collect()
+/// Returns the tools that a server can't take, each with the reason.
+pub(crate) fn left_out(wire: Wire, tools_max: usize, tools: &[Tool]) -> Vec<(String, String)> {
+    let all = each_rewritten(wire, tools_max, tools);
+    all.filter_map(|(tool, it)| Some((tool.name.clone(), it.err()?))).collect()
+}
+
+/// Rewrites each tool for a wire, or says why the server can't take it. Of the tools that the wire
+/// can take, the server takes the first `tools_max`.
+fn each_rewritten(
+    wire: Wire,
+    tools_max: usize,
+    tools: &[Tool],
+) -> impl Iterator<Item = (&Tool, Result<Tool, String>)> {
+    let mut room = tools_max;
+    tools.iter().map(move |tool| {
+        let one = rewritten(wire, tool).and_then(|it| {
+            let left = room.checked_sub(1);
+            room = left.unwrap_or_default();
+            let why = || format!("the server takes {tools_max} tools, and this is one more");
+            left.map(|_| it).ok_or_else(why)
+        });
+        (tool, one)
+    })
 }
 
 impl SentTools {
-    /// Rewrites tools for a wire. Tools that it can't take are left out.
-    pub(crate) fn new(wire: Wire, tools: &[Tool]) -> SentTools {
-        let all = tools.iter().filter_map(|it| rewritten(wire, it).ok()).collect();
+    /// Rewrites tools for a wire. Tools that the server can't take are left out.
+    pub(crate) fn new(wire: Wire, tools_max: usize, tools: &[Tool]) -> SentTools {
+        let all = each_rewritten(wire, tools_max, tools).filter_map(|(_, it)| it.ok()).collect();
         let renamed = tools.iter().filter(|it| has_refused(wire, &it.parameters)).cloned();
         SentTools { wire, all, renamed: renamed.collect() }
     }

@@ -1,7 +1,7 @@
 //! Tests of all wires: halves of characters, numbers in arguments, and ids of calls.
 
 use super::*;
-use crate::model::{Call, Piece, Role};
+use crate::model::{Call, Piece, Role, Stop};
 
 /// The pieces of a reply with these events.
 fn pieces(wire: Wire, events: &[String]) -> Vec<Piece> {
@@ -108,6 +108,44 @@ fn arguments_keep_their_numbers_their_order_and_their_characters() {
 }
 
 #[test]
+fn halves_in_ids_names_and_stops_and_in_parts_of_gemini_are_mended() {
+    let named = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c\ud83d","function":{
+        "name":"t\ud83d\ude00","arguments":"{}"}}]},"finish_reason":"eos\ud83d"}]}"#;
+    let stop = Piece::Stop(Stop::Other("eos\u{FFFD}".to_owned()));
+    let call = Piece::Call(Call::new("c\u{FFFD}", "t\u{1F600}", "{}"));
+    assert_eq!(pieces(Wire::OpenAiChat, &[named.to_owned()]), [call, stop]);
+    let part = |call: &str| {
+        format!("{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"functionCall\":{call}}}]}}}}]}}")
+    };
+    let events = [
+        part(
+            r#"{"id":"a","name":"t","willContinue":true,"partialArgs":[
+            {"jsonPath":"$.text","stringValue":"a\ud83d","willContinue":true}]}"#,
+        ),
+        part(
+            r#"{"willContinue":true,"partialArgs":[
+            {"jsonPath":"$.text","stringValue":"\ude00b \ud83d","willContinue":true}]}"#,
+        ),
+        part(r#"{"partialArgs":[{"jsonPath":"$.text","stringValue":"."}]}"#),
+    ];
+    let arguments = "{\"text\":\"a\u{1F600}b \u{FFFD}.\"}";
+    assert_eq!(pieces(Wire::Gemini, &events)[0], Piece::Call(Call::new("a", "t", arguments)));
+}
+
+#[test]
+fn arguments_may_be_as_deep_as_a_payload() {
+    let deep = format!("{}{{}}{}", "{\"a\":[".repeat(150), "]}".repeat(150));
+    for wire in Wire::ALL {
+        let pieces = pieces(wire, &[calls(wire, &deep)]);
+        assert!(pieces.contains(&Piece::Call(Call::new("a", "t", &*deep))), "{wire}");
+    }
+    let hostile = "[".repeat(100_000);
+    for wire in Wire::ALL {
+        assert!(wire.reader().take(&hostile).is_err(), "{wire}");
+    }
+}
+
+#[test]
 fn two_calls_of_one_place_and_one_id_are_two_calls() {
     let part = |id: &str, arguments: &str| {
         format!(
@@ -204,8 +242,8 @@ fn a_call_without_an_id_gets_one_where_the_wire_needs_it() {
     let prompt = prompt(&["", ""]);
     let chat = body(Wire::OpenAiChat, &prompt);
     let ids = |it: &Value| [it["tool_calls"][0]["id"].clone(), it["tool_calls"][1]["id"].clone()];
-    assert_eq!(ids(&chat["messages"][1]), ["call_1", "call_2"]);
-    assert_eq!(chat["messages"][3]["tool_call_id"], "call_2");
+    assert_eq!(ids(&chat["messages"][1]), ["call00001", "call00002"]);
+    assert_eq!(chat["messages"][3]["tool_call_id"], "call00002");
     let gemini = body(Wire::Gemini, &prompt);
     assert_eq!(gemini["contents"][1]["parts"][0]["functionCall"].get("id"), None);
     assert_eq!(gemini["contents"][2]["parts"][1]["functionResponse"]["name"], "t1");

@@ -78,12 +78,16 @@ pub(super) fn rewritten(wire: Wire, tool: &Tool) -> Result<Tool, String> {
     }
 }
 
-/// Returns the JSON Schema of an answer without the bounds that some servers misread.
+/// Returns the JSON Schema of an answer without the bounds and the patterns that some servers
+/// misread or refuse.
 pub(super) fn without_wide_bounds(schema: &Value) -> Value {
     match schema {
         Value::Array(all) => all.iter().map(without_wide_bounds).collect(),
         Value::Object(all) => {
-            let is_kept = |(key, it): &(&String, &Value)| !is_bound(key) || !is_wide(it);
+            let is_kept = |(key, it): &(&String, &Value)| match it {
+                Value::String(it) if *key == "pattern" => is_of_grammar(it),
+                it => !is_bound(key) || !is_wide(it),
+            };
             let each = all.iter().filter(is_kept);
             each.map(|(key, it)| (key.clone(), without_wide_bounds(it))).collect()
         }
@@ -273,6 +277,9 @@ impl<'a> Rewriter<'a> {
             // A property may have the name `id`.
             let is_silent = SILENT.contains(&key.as_str()) && (key != "id" || value.is_string());
             let is_unknown = self.wire == Wire::Gemini && !OF_GEMINI.contains(&key.as_str());
+            if let (true, "allOf", Value::Array(parts)) = (is_unknown, key.as_str(), value) {
+                parts.iter().for_each(|it| join_part(self.place(it, names), &mut out));
+            }
             if is_silent || is_unknown {
                 continue;
             }
@@ -333,9 +340,13 @@ impl<'a> Rewriter<'a> {
                 describe(out, &format!("Its {key} is {it}."));
                 return;
             }
+            ("pattern", Value::String(it)) if self.is_local() && !is_of_grammar(it) => {
+                describe(out, &format!("Its pattern is {it}."));
+                return;
+            }
             // A note may have come before.
             ("description", Value::String(text)) => {
-                let note = out.remove("description");
+                let note = out.shift_remove("description");
                 let note = note.as_ref().and_then(Value::as_str).map(|it| format!(" {it}"));
                 format!("{text}{}", note.unwrap_or_default()).into()
             }
@@ -396,6 +407,29 @@ impl<'a> Rewriter<'a> {
     }
 }
 
+/// Whether llama.cpp can make a grammar of a pattern: it has both anchors, no group with a `?`, and
+/// no class such as `\d`.
+fn is_of_grammar(pattern: &str) -> bool {
+    let has_anchors = pattern.starts_with('^') && pattern.ends_with('$');
+    let has_class = |it: &str| it.starts_with(|it: char| it.is_ascii_alphanumeric());
+    has_anchors && !pattern.contains("(?") && !pattern.split('\\').skip(1).any(has_class)
+}
+
+/// Joins a rewritten part of `allOf` with the schema around it, whose own keywords stay.
+fn join_part(part: Value, out: &mut Map<String, Value>) {
+    let Value::Object(part) = part else { return };
+    for (key, more) in part {
+        match (out.get_mut(&key), more) {
+            (Some(Value::Object(own)), Value::Object(more)) if key == "properties" => {
+                more.into_iter().for_each(|(name, it)| put_property(name, it, own));
+            }
+            (Some(Value::Array(own)), Value::Array(more)) if key == "required" => own.extend(more),
+            (None, more) => drop(out.insert(key, more)),
+            _ => {}
+        }
+    }
+}
+
 fn defined_name(place: usize) -> String {
     format!("part_{}", place + 1)
 }
@@ -411,10 +445,10 @@ fn put_property(name: String, schema: Value, to: &mut Map<String, Value>) {
 
 /// Writes a schema with several types as a choice of schemas with one type each.
 fn by_type(mut said: Map<String, Value>) -> Map<String, Value> {
-    let types = said.remove("type").unwrap_or_default();
+    let types = said.shift_remove("type").unwrap_or_default();
     let mut out = Map::new();
     for word in ["title", "description", "default"] {
-        out.extend(said.remove(word).map(|it| (word.to_owned(), it)));
+        out.extend(said.shift_remove(word).map(|it| (word.to_owned(), it)));
     }
     let one = |kind: &Value| {
         let mut one = Map::from_iter([("type".to_owned(), kind.clone())]);

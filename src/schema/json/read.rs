@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::{Deserializer, Map, Number, Value};
 
@@ -14,6 +14,8 @@ use crate::limits::XmlLimits;
 /// How deep objects and arrays may be nested. One level of elements takes at most three levels of
 /// JSON.
 pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
+/// How many levels of a provider's event or of a message may stand around a value.
+const OUTSIDE: usize = 16;
 /// How many characters an error quotes before its position, and how many after it.
 const AROUND_MAX: usize = 40;
 /// Numbers of at least this size may have been rounded when they became floating-point numbers.
@@ -97,11 +99,46 @@ pub fn read(text: &str) -> Result<Value, Broken> {
     let value = value.map_err(|error| broken(text, own.get(), &error))?;
     match is_large.get().then(|| rounded(text)).flatten() {
         Some((offset, number)) => {
-            let message = format!("the whole number {} has more than 64 bits", cut(number));
+            let message = match number.contains('.') {
+                true => format!("the number {} can't be held exactly", cut(number)),
+                false => format!("the whole number {} has more than 64 bits", cut(number)),
+            };
             Err(at(text, offset, BrokenKind::Number, message))
         }
         None => Ok(value),
     }
+}
+
+/// Parses JSON as serde does, where objects and arrays may be nested as deep as in [`read`], within
+/// a few levels more, such as those of a provider's event around a call.
+pub(crate) fn deserialize<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<T> {
+    let mut from = Deserializer::from_str(text);
+    if nesting(text) <= DEPTH_MAX + OUTSIDE {
+        from.disable_recursion_limit();
+    }
+    let value = T::deserialize(&mut from)?;
+    from.end().map(|()| value)
+}
+
+/// How deep objects and arrays are nested in a text.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut is_string, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            _ if is_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Returns the beginning of a number, if the number is long.

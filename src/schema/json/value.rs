@@ -61,6 +61,18 @@ pub fn notes<'a>(schema: &'a Schema, json: &Value) -> Vec<(&'a str, Value)> {
     marked.filter(|(_, value)| is_there(value) && !is_nothing(value)).collect()
 }
 
+/// Returns the names of the JSON properties that a payload of this type may have, and that this one
+/// lacks.
+#[must_use]
+pub fn missing(schema: &Schema, json: &Value) -> Vec<String> {
+    let all = members(&schema.shape).into_iter().flat_map(|it| match it {
+        Member::Field(it) => vec![it],
+        Member::Choice { variants, .. } => variants,
+    });
+    let names = all.map(|it| it.name.into_owned());
+    names.filter(|name| json.get(name).is_none_or(Value::is_null)).collect()
+}
+
 /// The marked fields of a shape, with what the payload has of them. Null if a field is missing.
 fn marked<'a>(
     shape: &'a Shape,

@@ -8,6 +8,7 @@ use pumphouse::listeners::agent::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Notice, Response,
 };
 use pumphouse::model::{Call, Piece, Script, Tool};
+use pumphouse::wire::budget::Charge;
 use serde_json::json;
 
 use super::world::{World, play};
@@ -78,6 +79,10 @@ fn a_native_call_is_an_action_like_any_other() {
     assert!(story.contains(&"oracle > oracle: thought".to_owned()), "{story:?}");
     let called: Vec<&str> = seen[1].messages[1].calls.iter().map(|it| &*it.name).collect();
     assert_eq!(called, ["calculate", "feeds_add_context_feed"]);
+    // Ids belong to the model that gave them.
+    let model = world.all::<Charge>(&thread).remove(0).model;
+    assert!(model.is_some());
+    assert_eq!(seen[1].messages[1].written_by, model);
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn history_goes_back_as_calls_and_their_results_by_id() {
 #[test]
 fn an_id_is_the_providers_and_each_call_has_its_own_result() {
     let long = "a".repeat(500);
-    let odd = "1\u{1}<&\" \n\u{FFFE}é";
+    let odd = "1\u{1}<&\" \n\u{FFFE}é->]]></tool_use>\n";
     let ids = ["call_1", "3kTz91abQ", "x", "x", &long, odd, "", "", "call_1_7"];
     let mut script = Script::new();
     for (at, id) in ids.iter().enumerate() {

@@ -46,6 +46,22 @@ fn text_comes_as_it_is_written() {
 }
 
 #[test]
+fn a_whole_message_adds_what_did_not_come_in_deltas() {
+    let reasoned = r#"{"choices":[{"delta":{"reasoning_content":"r"}}]}"#;
+    let whole = r#"{"choices":[{"delta":{"content":""},"message":{"reasoning_content":"r",
+        "content":"a"},"finish_reason":"stop"}]}"#;
+    check(&[reasoned, whole], &[reasoning("r"), text("a")], Stop::End);
+    check(&[whole, whole], &[reasoning("r"), text("a")], Stop::End);
+}
+
+#[test]
+fn an_id_may_be_a_number() {
+    let call = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":17,"function":{"name":"t",
+        "arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#;
+    check(&[call], &[Piece::Call(Call::new("17", "t", "{}"))], Stop::Calls);
+}
+
+#[test]
 fn reasoning_has_several_names() {
     let of = |delta: &str| format!(r#"{{"choices":[{{"delta":{delta}}}]}}"#);
     let both = of(r#"{"reasoning":"r","reasoning_content":"r","content":"a"}"#);

@@ -98,6 +98,35 @@ fn references_are_inlined_unless_they_lead_to_themselves() {
 }
 
 #[test]
+fn a_pattern_that_makes_no_grammar_is_told_in_words() {
+    let said = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let told =
+        |it: &str| json!({ "type": "string", "description": format!("Its pattern is {it}.") });
+    for pattern in ["[a-z]+", r"^\d+$", "^(?=.*a)b$"] {
+        for wire in [Wire::OpenAiChat, Wire::Ollama] {
+            check(wire, &said(pattern), &told(pattern));
+        }
+        check(Wire::AnthropicMessages, &said(pattern), &said(pattern));
+    }
+    check(Wire::OpenAiChat, &said(r"^[a-z\-]{1,9}\.$"), &said(r"^[a-z\-]{1,9}\.$"));
+}
+
+#[test]
+fn parts_of_all_of_are_joined_where_the_wire_does_not_know_it() {
+    let schema = json!({ "allOf": [
+        { "$ref": "#/$defs/c" },
+        { "properties": { "b": { "type": "integer" } }, "required": ["b"] },
+    ], "description": "Which." });
+    let mut whole = object(&json!({ "a": schema }));
+    whole["$defs"] = json!({ "c": { "type": "object", "description": "It.", "required": ["a"],
+        "properties": { "a": { "type": "string" } } } });
+    let sent = sent(Wire::Gemini, whole).parameters;
+    let expected = json!({ "type": "object", "description": "Which. It.", "required": ["a", "b"],
+        "properties": { "a": { "type": "string" }, "b": { "type": "integer" } } });
+    assert_eq!(sent["properties"]["a"], expected);
+}
+
+#[test]
 fn choices_at_the_top_are_joined_and_told() {
     for wire in Wire::ALL {
         for word in ["anyOf", "oneOf"] {
@@ -135,7 +164,7 @@ fn names_that_a_provider_refuses_are_others_there_and_their_own_here() {
         (long.clone()): { "type": "boolean" },
         "free": { "type": "object", "additionalProperties": { "type": "string" } } } });
     let tools = [tool(schema.clone())];
-    let sent = SentTools::new(Wire::AnthropicMessages, &tools);
+    let sent = SentTools::new(Wire::AnthropicMessages, 9, &tools);
     let properties = &sent.all[0].parameters["properties"];
     let short = "n".repeat(59);
     assert_eq!(names(properties), ["_filter", "_filter_2", "free", "ids__", &short]);
@@ -158,7 +187,16 @@ fn names_that_a_provider_refuses_are_others_there_and_their_own_here() {
     let calls: Vec<&str> = again.messages[1].calls.iter().map(|it| &*it.arguments).collect();
     assert_eq!((value(calls[0]), calls[1]), (value(&said), "{\"ids[]\": 1}"));
     // Other wires take every name.
-    assert_eq!(SentTools::new(Wire::OpenAiChat, &tools).all[0].parameters, schema);
+    assert_eq!(SentTools::new(Wire::OpenAiChat, 9, &tools).all[0].parameters, schema);
+}
+
+#[test]
+fn the_order_of_properties_is_the_authors() {
+    let properties = json!({ "reasoning": { "type": "string" }, "answer": { "type": "string" } });
+    let schema = object(&properties);
+    for wire in Wire::ALL {
+        assert_eq!(sent(wire, schema.clone()).parameters.to_string(), schema.to_string());
+    }
 }
 
 #[test]
@@ -167,11 +205,27 @@ fn a_tool_that_is_too_large_is_left_out_and_the_others_are_sent() {
     let large = Tool::new("large", "", object(&json!({ "a": { "enum": words } })));
     let tools = [tool(object(&json!({}))), large];
     for wire in Wire::ALL {
-        assert_eq!(SentTools::new(wire, &tools).all.len(), 1);
-        let (name, why) = left_out(wire, &tools).remove(0);
+        assert_eq!(SentTools::new(wire, 9, &tools).all.len(), 1);
+        let (name, why) = left_out(wire, 9, &tools).remove(0);
         assert_eq!(name, "large");
         assert!(why.ends_with("the limit tool_schema_bytes_max is 65536"), "{why}");
     }
+}
+
+#[test]
+fn of_too_many_tools_the_first_are_sent() {
+    let words: Vec<String> = (0..900).map(|it| format!("{it:0>90}")).collect();
+    let large = object(&json!({ "a": { "enum": words } }));
+    let empty = object(&json!({}));
+    let all = [("a", &empty), ("b", &large), ("c", &empty), ("d", &empty)];
+    let tools = all.map(|(name, it)| Tool::new(name, "", it.clone()));
+    let wire = Wire::OpenAiChat;
+    let sent: Vec<_> = SentTools::new(wire, 2, &tools).all.into_iter().map(|it| it.name).collect();
+    assert_eq!(sent, ["a", "c"]);
+    let out = left_out(wire, 2, &tools);
+    let names: Vec<_> = out.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["b", "d"]);
+    assert_eq!(out[1].1, "the server takes 2 tools, and this is one more");
 }
 
 #[test]
