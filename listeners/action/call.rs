@@ -17,6 +17,7 @@ use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open_payload::open_payload;
 use super::parameters;
+use super::scalar_texts::as_scalars;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, put};
@@ -222,14 +223,17 @@ pub(super) fn payload(
     let schema = called.schema;
     let wrong = |message| ActionError { code: "parameters".to_owned(), message };
     match &definition.parameters {
-        Parameters::Json(json) => {
+        Parameters::Json(said) => {
             let mut unresolved = Vec::new();
-            let json = resolved(definition, json, values, &mut unresolved);
+            let json = resolved(definition, said, values, &mut unresolved);
             lost(&unresolved)?;
             if let Some(it) = called.listener.extension::<CommandLine>() {
                 no_option(definition, it.field, &json).map_err(wrong)?;
             }
-            from_json(schema, &json).map_err(wrong)
+            from_json(schema, &json).or_else(|why| {
+                let scalars = as_scalars(schema, said, &json);
+                scalars.and_then(|it| from_json(schema, &it).ok()).ok_or_else(|| wrong(why))
+            })
         }
         Parameters::Elements(elements) => {
             let (writer, unresolved) = written(elements, schema, &definition.references, values);
@@ -418,7 +422,8 @@ impl ResolvedValues {
             Some(Lookup::Value(shown)) => shown.into_owned().value,
             _ => fields.clone(),
         };
-        let known = KnownValue { value, fields: Some(fields.clone()), body: None };
+        let fields = Some(fields.clone());
+        let known = KnownValue { value, fields, ..KnownValue::default() };
         self.0.insert(METADATA.to_owned(), Lookup::Value(Cow::Owned(known)));
         self
     }
@@ -461,7 +466,7 @@ pub fn content(text: &str) -> KnownValue {
         return json.into();
     }
     let fields = fenced(text).and_then(composite);
-    KnownValue { value: Value::String(text.to_owned()), fields, body: None }
+    KnownValue { value: Value::String(text.to_owned()), fields, ..KnownValue::default() }
 }
 
 /// Reads a text as a JSON object or array. None if it is neither.
@@ -519,7 +524,8 @@ mod tests {
     #[test]
     fn a_path_leads_into_the_json_of_a_feed_in_a_fence_or_not() {
         let check = |text: &str, value: Value, fields: Option<Value>| {
-            assert_eq!(content(text), KnownValue { value, fields, body: None }, "{text}");
+            let expected = KnownValue { value, fields, ..KnownValue::default() };
+            assert_eq!(content(text), expected, "{text}");
         };
         let json = json!({"dax": 18001, "a": ["`x`"]});
         check(" {\"dax\": 18001, \"a\": [\"`x`\"]}\n", json.clone(), None);

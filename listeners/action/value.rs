@@ -37,7 +37,8 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
     // The value may stand for data that the payload has, too, or be data as a text. Paths lead into
     // the data.
     let body = schema::values(schema, &json).into_iter().nth(1).or_else(|| data(&value));
-    KnownValue { value, fields: Some(json), body }
+    let missing = schema::missing(schema, &json);
+    KnownValue { value, fields: Some(json), body, missing }
 }
 
 /// The data that a text is, if it is a JSON object or array.

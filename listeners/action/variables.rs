@@ -20,6 +20,7 @@ pub use super::unresolved::Unresolved;
 /// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
 // The enum is exhaustive, since code that replaces references must handle each variant.
+#[expect(clippy::large_enum_variant, reason = "a lookup lives only until its value is used")]
 pub enum Lookup<'a> {
     /// A value.
     Value(Cow<'a, KnownValue>),
@@ -72,6 +73,9 @@ pub struct KnownValue {
     pub fields: Option<Value>,
     /// The data for which the value stands, if the payload has such data.
     pub body: Option<Value>,
+    /// The names of the fields that the payload may have and lacks. No path leads into the data by
+    /// such a name, so that nothing in the data passes for a field of the payload.
+    pub missing: Vec<String>,
 }
 
 /// The step that leads into what a server said, and past the fields of the payload.
@@ -103,6 +107,9 @@ impl KnownValue {
         };
         if step_into(fields, first).is_some() {
             return along(fields, path);
+        }
+        if self.missing.iter().any(|it| it == first) {
+            return Err(first);
         }
         let body = self.body.as_ref().unwrap_or(&self.value);
         match (*first, behind) {
@@ -429,16 +436,16 @@ mod tests {
             "my-id" => json!(true),
             "sum" => {
                 let fields = Some(json!({"value": "42"}));
-                return Lookup::Value(Cow::Owned(KnownValue {
-                    value: json!("42"),
-                    fields,
-                    body: None,
-                }));
+                let value = json!("42");
+                let known = KnownValue { value, fields, ..KnownValue::default() };
+                return Lookup::Value(Cow::Owned(known));
             }
             "found" => {
-                let value = json!({"hits": ["a"], "took": "inside"});
+                let value = json!({"hits": ["a"], "took": "inside", "next": 5});
                 let fields = Some(json!({"took": 7, "by": {"name": "ada"}, "all": value}));
-                return Lookup::Value(Cow::Owned(KnownValue { value, fields, body: None }));
+                let missing = vec!["next".to_owned()];
+                let known = KnownValue { value, fields, missing, ..KnownValue::default() };
+                return Lookup::Value(Cow::Owned(known));
             }
             "fetch" => return Lookup::Failed,
             "weather" => return Lookup::Unavailable,
@@ -462,7 +469,7 @@ mod tests {
         check("**$y**.", "**7**.", &[]);
         check("${y}th", "7th", &[]);
         check("$x!", "$y <b> ${y}!", &[]);
-        check("$page", r#"{"links":[{"href":"a"},"b"],"n":null,"title":"T"}"#, &[]);
+        check("$page", r#"{"title":"T","links":[{"href":"a"},"b"],"n":null}"#, &[]);
         check("${page.title} ${page.links[0].href} ${page.links.1}", "T a b", &[]);
         check("${my-id} $y-id $y.z", "true 7-id 7.z", &[]);
     }
@@ -474,6 +481,8 @@ mod tests {
         check("${found.hits[0]} ${found.by.name} ${found.all.hits}", "a ada [\"a\"]", &[]);
         check("${found.took}", "7", &[]);
         check("${found.body.took}", "inside", &[]);
+        // What a server says passes for no field of the answer, also for one that isn't there.
+        check("${found.next} ${found.body.next}", "${found.next} 5", &["${found.next}"]);
     }
 
     #[test]
@@ -551,7 +560,8 @@ mod tests {
     #[test]
     fn a_field_of_metadata_without_a_value_says_so() {
         let fields = json!({"mood": null, "place": {"city": "Rome"}});
-        let known = KnownValue { value: fields.clone(), fields: Some(fields), body: None };
+        let known =
+            KnownValue { value: fields.clone(), fields: Some(fields), ..KnownValue::default() };
         let lookup = |name: &str| match name {
             METADATA => Lookup::Value(Cow::Borrowed(&known)),
             "off" => Lookup::Skipped,
@@ -574,21 +584,12 @@ mod tests {
 
     #[test]
     fn a_path_that_leads_to_nothing_names_the_paths_that_exist() {
-        let lost = |text: &str| resolve(text, lookup).unresolved.remove(0).lost();
-        let said = lost("${sum.valu}");
-        assert_eq!(
-            said,
-            "${sum.valu} leads to nothing: the result of sum has no valu; it has value; did you \
-             mean value?"
-        );
-        let said = lost("${page.links[2]}");
-        assert_eq!(
-            said,
-            "${page.links[2]} leads to nothing: the result of page has no 2; it has [0] to [1]"
-        );
-        let said = lost("${y.size}");
-        let expected =
-            "${y.size} leads to nothing: the result of y has no size, nor any other part";
-        assert_eq!(said, expected);
+        let check = |reference: &str, why: &str| {
+            let said = resolve(reference, lookup).unresolved.remove(0).lost();
+            assert_eq!(said, format!("{reference} leads to nothing: the result of {why}"));
+        };
+        check("${sum.valu}", "sum has no valu; it has value; did you mean value?");
+        check("${page.links[2]}", "page has no 2; it has [0] to [1]");
+        check("${y.size}", "y has no size, nor any other part");
     }
 }

@@ -63,5 +63,5 @@ pub(super) fn with_metadata<'a>(
             Value::Object(noted.map(|(name, it)| (name.clone(), it.clone())).collect())
         }
     };
-    Lookup::Value(Cow::Owned(KnownValue { value, fields: Some(all), body: None }))
+    Lookup::Value(Cow::Owned(KnownValue { value, fields: Some(all), ..KnownValue::default() }))
 }

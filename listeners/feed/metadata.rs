@@ -7,9 +7,11 @@ use pumphouse::schema::nearest;
 use serde_json::{Map, Value};
 
 use super::super::action::call::{self, Called};
+use super::super::action::command_arguments::{check_options, check_places};
 use super::super::action::variables::{
-    KnownValue, Lookup, Piece, Resolved, Unresolved, fill, pieces, resolve_json,
+    KnownValue, Lookup, Piece, Reference, Resolved, Unresolved, fill, pieces, resolve_json,
 };
+use super::super::action::words::CommandLine;
 use super::super::agent_context::{self, AgentFacts};
 use super::super::feed_contents::source::{Source, UrlPath};
 use super::super::metadata::{Fields, METADATA};
@@ -39,6 +41,13 @@ impl Handling {
         {
             filled[PATH] = filled_path(path, lookup)?.into();
         }
+        if let Some(CommandLine { field }) = called.listener.extension::<CommandLine>() {
+            let is_known = |it: &Reference<'_>| !matches!(lookup(it.name), Lookup::Unknown);
+            let wrong = |why: String| format!("$.{field}: {why}");
+            check_places(&params[*field], is_known).map_err(wrong)?;
+            let options = check_options(&params[*field], &filled[*field]);
+            options.map_err(|it| format!("$.{field}{it}"))?;
+        }
         let is_missing =
             |it: &&Unresolved| it.name == METADATA && it.reference.starts_with("${metadata");
         match unresolved.iter().find(is_missing) {
@@ -58,7 +67,7 @@ impl Handling {
         let shown = self.shown.get(agent, METADATA).filter(|it| !it.text.is_empty());
         let all = Value::Object(all);
         let value = shown.map_or_else(|| all.clone(), |it| call::content(&it.text).value);
-        Some(KnownValue { value, fields: Some(all), body: None })
+        Some(KnownValue { value, fields: Some(all), ..KnownValue::default() })
     }
 
     /// The metadata of the agent that a source names, as of the current message. The inner error
@@ -158,7 +167,7 @@ mod tests {
     #[track_caller]
     fn check(path: &str, project: &str, expected: Result<&str, &str>) {
         let fields = Some(json!({ "project": project }));
-        let known = KnownValue { value: Value::Null, fields, body: None };
+        let known = KnownValue { fields, ..KnownValue::default() };
         let lookup = |name: &str| match name {
             "metadata" => Lookup::Value(Cow::Borrowed(&known)),
             _ => Lookup::Unknown,

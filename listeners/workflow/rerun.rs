@@ -125,7 +125,7 @@ fn results(open: &OpenRun, actions: &Actions, capabilities: &Capabilities) -> Ve
         .collect();
     ended.sort_by_key(|(_, result)| result.order);
     let taken = ended.into_iter().filter_map(|(step, _)| {
-        let KnownValue { value, fields, body } = values.result(step)?;
+        let KnownValue { value, fields, body, .. } = values.result(step)?;
         Some(TakenResult { step: step.clone(), value, fields, body })
     });
     taken.collect()

@@ -99,7 +99,8 @@ impl OpenRun {
     pub(super) fn taking(mut self, results: Vec<TakenResult>) -> OpenRun {
         for TakenResult { step, value, fields, body } in results {
             self.facts.end(&step, false, Status::Ok, None);
-            self.taken.insert(step, KnownValue { value, fields, body });
+            let known = KnownValue { value, fields, body, ..KnownValue::default() };
+            self.taken.insert(step, known);
         }
         self
     }

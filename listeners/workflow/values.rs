@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 
 use super::super::action::Actions;
 use super::super::action::call::{lookup, untimed};
+use super::super::action::command_arguments::{check_options, check_places};
 use super::super::action::variables::{KnownValue, Lookup, step_into};
 use super::super::metadata::METADATA;
-use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References, Status};
+use super::super::words::action::{
+    self, Action, ActionKind, CommandLine, Mode, NAME, References, Status,
+};
 use super::super::words::agent::RULES;
 use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
 use super::fill_references::filled;
@@ -113,9 +116,10 @@ impl Values<'_> {
             Some(it) => (it.kind, Some(&*it.target), &it.parameters),
             None => (step.kind, step.target.as_deref(), &step.parameters),
         };
-        let parameters = self.filled(&Value::Object(parameters.clone())).map_err(|reason| {
-            StepRefused { run, step: step.name.clone(), undo: is_undo, reason }
-        })?;
+        let refused = |reason| StepRefused { run, step: step.name.clone(), undo: is_undo, reason };
+        let listed = Value::Object(parameters.clone());
+        let parameters = self.filled(&listed).map_err(refused)?;
+        self.keeps_arguments(target.unwrap_or_default(), &listed, &parameters).map_err(refused)?;
         let retry = retry_policy(planned).filter(|_| !is_undo);
         let mut action = Action {
             id: action_id(run, &if is_undo { undo_of(&step.name) } else { step.name.clone() }),
@@ -134,6 +138,19 @@ impl Values<'_> {
         };
         untimed(&mut action, self.capabilities);
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
+    }
+
+    /// Fails if the parameters of a call that runs a program let a value be more than one argument,
+    /// or an option.
+    fn keeps_arguments(&self, target: &str, listed: &Value, filled: &Value) -> Result<(), String> {
+        let named = |name: &str| self.capabilities.listener(name)?.extension::<CommandLine>();
+        let listener = target.rsplit_once('.').map_or(target, |(listener, _)| listener);
+        let Some(CommandLine { field }) = named(target).or_else(|| named(listener)) else {
+            return Ok(());
+        };
+        let wrong = |why: String| format!("$.{field}: {why}");
+        check_places(&listed[*field], |it| NAMES.contains(&it.name)).map_err(wrong)?;
+        check_options(&listed[*field], &filled[*field]).map_err(|it| format!("$.{field}{it}"))
     }
 
     /// The result of the run. An output that is nothing but a reference is null if the reference

@@ -110,12 +110,15 @@ impl Graph {
         self.result(scope.action(name).or_else(target)?)
     }
 
-    /// The names of an agent's actions and feeds. An error can suggest one of them.
+    /// The names of an agent's actions and feeds, and of the listeners that exactly one action
+    /// called. An error can suggest one of them.
     pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
         let scope = self.scopes.get(agent);
         let names = scope.into_iter().flat_map(|node| {
             let feeds = node.shown.values().next_back().into_iter().flat_map(|it| it.keys());
-            node.keys.keys().chain(node.names.keys()).chain(feeds)
+            let called = node.targets.iter().filter(|(_, (_, second))| second.is_none());
+            let called = called.map(|(name, _)| name);
+            node.keys.keys().chain(node.names.keys()).chain(feeds).chain(called)
         });
         names.map(String::as_str)
     }

@@ -9,6 +9,9 @@ use serde_json_path::JsonPath;
 use crate::listener::{Capabilities, Listener};
 use crate::listeners::action;
 use crate::listeners::action::call::{Called, find};
+use crate::listeners::action::command_arguments::check_places;
+use crate::listeners::action::variables::Reference;
+use crate::listeners::action::words::CommandLine;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::Reader;
@@ -17,6 +20,9 @@ use crate::manifest::yaml::Node;
 use crate::schema::json::{Error, Rule};
 use crate::schema::{self, Content, Schema};
 use crate::trigger_source::TriggerSource;
+
+/// The names of references in workflows and feeds that have values whatever an agent does.
+const REFERENCES: [&str; 5] = ["agent", "metadata", "steps", "trigger", "workflow"];
 
 /// A call in a file.
 struct Call<'a> {
@@ -101,8 +107,21 @@ impl Reader<'_> {
         });
     }
 
+    /// Adds the mistake of a program's arguments in which a value may be more than one argument.
+    fn arguments(&self, call: &Call<'_>, called: &Called<'_>, json: &Json) {
+        let Some(it) = called.listener.extension::<CommandLine>() else { return };
+        let is_reference = |it: &Reference<'_>| REFERENCES.contains(&it.name);
+        if let Err(why) = check_places(&json[it.field], is_reference) {
+            let place = along(call.parameters, it.field).place;
+            let mistake = Mistake::new(place, format!("`{}`: {why}", called.listener.name));
+            let mistake = mistake.at(&joined(&call.parameters_path, it.field));
+            self.wrong(mistake.advice("list each value as an argument of its own".to_owned()));
+        }
+    }
+
     /// Adds the mistakes of a call's parameters. Those at one place are one mistake.
     fn parameters(&self, call: &Call<'_>, called: &Called<'_>, json: &Json) {
+        self.arguments(call, called, json);
         let name = match called.listener.takes.len() {
             1 => called.listener.name.clone(),
             _ => format!("{}.{}", called.listener.name, called.schema.name.local()),

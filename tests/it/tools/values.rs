@@ -177,6 +177,28 @@ fn what_else_an_answer_says_stands_beside_its_value() {
 }
 
 #[test]
+fn a_feed_puts_nothing_into_a_programs_command_line() {
+    let tools = [("sh", "use: shell, settings: {programs: [sh], root: work}")];
+    let replies = "%% reply\n<metadata>{\"topic\": \"-c\"}</metadata>\n\
+        <response final=\"false\">one</response>\n%% reply\n<response>$look</response>\n";
+    let scene = organism(&tools, replies);
+    scene.write("work/x", "");
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let feed = |command: &str| {
+        let source = format!("{{type: tool, name: sh, params: {{command: [{command}]}}}}");
+        let metadata = "metadata: {fields: {topic: {type: string}}}";
+        format!("{metadata}, context_feeds: [{{id: look, source: {source}}}], peers:")
+    };
+    let within = feed("sh, -c, \"echo ${metadata.topic}\"");
+    scene.write("organism.yaml", manifest.replace("peers:", &within));
+    scene.run(&["check"]).code(1).says(&["not within `echo ${metadata.topic}`"]);
+    let option = feed("sh, \"${metadata.topic}\"");
+    scene.write("organism.yaml", manifest.replace("peers:", &option));
+    let told = asked(&scene, "Go.");
+    in_order(&told, &["$.command[1] begins with `-`"]);
+}
+
+#[test]
 fn a_name_of_several_payloads_means_the_one_that_its_parameters_fit() {
     let git = |name: &str| Command::new("git").arg(name).output();
     if git("--version").is_err() {

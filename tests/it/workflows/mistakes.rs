@@ -74,6 +74,20 @@ fn what_a_step_can_not_do_is_told() {
 }
 
 #[test]
+fn a_value_is_one_argument_of_a_program() {
+    let tools = "[{use: shell, settings: {programs: [sh], root: .}}]";
+    let step = |command: &str| {
+        let parameters = format!("parameters: {{command: {command}}}");
+        workflow(&format!("steps: [{{name: a, target: shell, {parameters}}}]"))
+    };
+    let within = "a value is an argument of its own, or stands behind a name and `=`, and not \
+                  within `echo ${trigger.text}`";
+    let advice = "list each value as an argument of its own";
+    check(&step("[sh, -c, \"echo ${trigger.text}\"]"), tools, &["file.yml:3:", within, advice]);
+    check(&step("\"${trigger.all}\""), tools, &["would be all of them"]);
+}
+
+#[test]
 fn a_trigger_must_fit_the_fields_of_the_agents_that_it_watches() {
     let file =
         workflow("trigger: {conditions: {status: CODIGN}}\nsteps: [{name: a, target: calculate}]");

@@ -214,3 +214,23 @@ fn a_pump_without_the_workflow_says_so() {
     let verb = ["workflow", "run", "other.yml", "--connect", &server.address];
     scene.run(&verb).code(1).says(&["no listener is called other"]);
 }
+
+#[test]
+fn a_value_that_is_an_argument_of_a_program_is_no_option() {
+    let scene = Scene::new();
+    let command = "command: [ls, \"${trigger.dir}\", \"--\", \"${trigger.file}\"]";
+    let step = format!("{{name: a, target: shell, parameters: {{{command}}}}}");
+    scene.write("report.yml", format!("kind: Workflow\nname: report\nsteps: [{step}]\n"));
+    let shell = "{use: shell, settings: {programs: [ls], root: .}}";
+    scene.write("organism.yaml", format!("include: [report.yml]\nlisteners: [{shell}]\n"));
+    let server = scene.serve(&[]);
+    let at = ["--connect", &*server.address];
+    let run = |input: &str, code: i32| {
+        scene
+            .run(&[&["workflow", "run", "report.yml", "--input", input][..], &at].concat())
+            .code(code)
+    };
+    run("{\"dir\": \".\", \"file\": \"report.yml\"}", 0);
+    let told = run("{\"dir\": \"-la\", \"file\": \"-x\"}", 1);
+    told.says(&["$.command[1] begins with `-`, and the program could take it for an option"]);
+}
