@@ -147,19 +147,21 @@ impl TurnContext {
                 }
             }
         } else {
-            let FilledResponse { text, lost } = self.filled(&waiting, mind, mind.rules, &|_| None);
-            let text = if waiting.is_final { whole(mind, text) } else { text };
-            let (is_final, turn) = (waiting.is_final, waiting.turn);
+            let mut filled = self.filled(&waiting, mind, mind.rules, &|_| None);
+            if waiting.is_final {
+                filled.text = whole(mind, filled.text);
+            }
+            let (is_final, turn, text) = (waiting.is_final, waiting.turn, filled.text.clone());
             let response = Response { is_final, turn, was_held: true, at: None, text };
             match is_final {
-                true if self.holds_back(mind, waiting.is_last, &lost) => {
-                    emissions.add(Note(self.held_back(turn, waiting.text, &response.text, &lost)));
+                true if self.holds_back(mind, waiting.is_last, &filled.lost) => {
+                    emissions.add(Note(self.held_back(turn, waiting.text, &filled)));
                     mind.hold_back(turn, response.text);
                     return Ok(());
                 }
                 true => {
-                    if !lost.is_empty() {
-                        emissions.add(Note(delivered_as_written(turn, &lost)));
+                    if !filled.lost.is_empty() {
+                        emissions.add(Note(delivered_as_written(turn, &filled.lost)));
                     }
                     if let Some(left) = self.feed_inputs.todos.left_after(&[], &[]) {
                         emissions.add(Answer::partial(asked.clone(), left));
@@ -311,18 +313,12 @@ impl TurnContext {
     }
 
     /// The notice that a final response was held back. It says why, and which names there are.
-    /// `written` is the response as the agent wrote it, and `text` has its references filled in.
-    pub(super) fn held_back(
-        &self,
-        turn: u64,
-        written: String,
-        text: &str,
-        lost: &[String],
-    ) -> Notice {
-        let names: BTreeSet<&str> = self.actions.graph().known(&self.agent().name).collect();
+    /// `written` is the response as the agent wrote it.
+    pub(super) fn held_back(&self, turn: u64, written: String, it: &FilledResponse) -> Notice {
+        let FilledResponse { text, lost, names } = it;
         let fields = self.agent().settings.metadata.all();
         let fields = fields.map(|it| format!("{METADATA}.{}", it.name()));
-        let mut names: Vec<String> = names.into_iter().map(str::to_owned).chain(fields).collect();
+        let mut names: Vec<String> = names.iter().cloned().chain(fields).collect();
         let more = names.len().saturating_sub(NAMES_MAX);
         names.truncate(NAMES_MAX);
         let there = match (names.len(), more) {
@@ -336,7 +332,7 @@ impl TurnContext {
             "{lost}{end} {there}. Write it again; for text that is no reference write $${{word}} \
              or use code. What you write then is delivered as it stands."
         );
-        Notice { held_back: Some(text.to_owned()), ..undelivered(turn, written, &why) }
+        Notice { held_back: Some(text.clone()), ..undelivered(turn, written, &why) }
     }
 
     /// The text of a response, with each reference replaced by its value. `own` has the values of
@@ -350,7 +346,7 @@ impl TurnContext {
     ) -> FilledResponse {
         let (agent, turn) = (&*self.agent().name, waiting.turn);
         if !self.agent().settings.has_references() {
-            return FilledResponse { text: waiting.text.clone(), lost: Vec::new() };
+            return FilledResponse::sound(waiting.text.clone());
         }
         let mut graph = Cow::Borrowed(self.actions.graph());
         // The graph doesn't know yet which feeds the prompt of this turn showed.
@@ -382,7 +378,7 @@ impl TurnContext {
         };
         if rules.is_none() {
             let text = variables::resolve(&waiting.text, value).text;
-            return FilledResponse { text, lost: Vec::new() };
+            return FilledResponse::sound(text);
         }
         let pieces = variables::in_prose(&waiting.text, reading(rules));
         let filled = variables::fill(&pieces, value);
@@ -397,7 +393,10 @@ impl TurnContext {
             };
             lost.extend(why.filter(|it| !lost.contains(it)));
         }
-        FilledResponse { text: filled.text, lost }
+        // A value may hold characters that XML doesn't allow, and so no response.
+        let text = escape::carried(&filled.text).into_owned();
+        let known = graph.known(agent).filter(|_| !lost.is_empty());
+        FilledResponse { text, names: known.map(str::to_owned).collect(), lost }
     }
 
     /// The text of a partial response that is delivered at once.
@@ -415,11 +414,12 @@ impl TurnContext {
 }
 
 /// The text of a final response. A listener that asked takes the final response alone, so it gets
-/// the responses before it that were cut, too. An identity has read them already.
+/// the responses before it that were cut, too, and each goes on exactly where the one before it
+/// ends. An identity has read them already.
 pub(super) fn whole(mind: &Mind, text: String) -> String {
     let is_listener = mind.work.as_ref().is_some_and(|it| !it.asker.is_identity);
     let before = mind.cut_texts.iter().filter(|_| is_listener);
-    before.cloned().chain([text]).collect::<Vec<_>>().join(" ")
+    before.cloned().chain([text]).collect()
 }
 
 /// The notice that a response wasn't delivered, with the reason.
@@ -445,6 +445,15 @@ pub(super) struct FilledResponse {
     /// The references with braces that lead to nothing, and why: the path of a known name that
     /// isn't there, or a name that is nearly a known one.
     pub(super) lost: Vec<String>,
+    /// The names that there are. Empty if no reference leads to nothing.
+    names: BTreeSet<String>,
+}
+
+impl FilledResponse {
+    /// A response of which every reference leads somewhere.
+    fn sound(text: String) -> FilledResponse {
+        FilledResponse { text, lost: Vec::new(), names: BTreeSet::new() }
+    }
 }
 
 /// The maximum number of names that the notice about a response that was held back lists.

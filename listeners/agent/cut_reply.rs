@@ -66,12 +66,16 @@ pub(super) fn told(it: &CognitionOut) -> String {
         (false, Some(percent)) => format!("Previous response was interrupted at {percent}%"),
         (false, None) => "Previous response was interrupted".to_owned(),
     };
-    // An open `<response>` shows by itself that the answer goes on.
-    let is_open = !is_full && it.text.contains("<response");
-    let goes_on = is_out && it.stop != Interrupt::WORD && !is_open;
-    let more = match goes_on {
-        true => ". What there is of it was delivered: go on exactly where it ends.",
-        false => "",
+    let has_element = it.text.contains("<response");
+    let goes_on = is_out && it.stop != Interrupt::WORD;
+    let more = match (goes_on, has_element) {
+        (true, false) => ". What there is of it was delivered: go on exactly where it ends.",
+        (true, true) if is_full => {
+            ". What there is of it was delivered: open <response> again, and go on exactly where \
+             it ends."
+        }
+        // An open `<response>` shows by itself that the answer goes on.
+        _ => "",
     };
     format!("[{what}{more}]")
 }

@@ -40,6 +40,21 @@ pub(super) fn recorded(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Adds the escapes to a text that may have some already.
+pub(super) fn carried(text: &str) -> Cow<'_, str> {
+    if !has_foreign(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match is_character(character) {
+            true => out.push(character),
+            false => drop(write!(out, "{MARK}[{:X}]", u32::from(character))),
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// Removes the escapes, and returns the text as the model wrote it.
 pub(super) fn written(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {

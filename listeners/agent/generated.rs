@@ -28,6 +28,8 @@ pub(super) struct Generation {
     /// or one below a second.
     pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
+    /// The most tokens that the reply may have, if that is known.
+    pub(super) tokens_max: Option<u32>,
     pub(super) usage: Option<Usage>,
     /// The model that answered. None if the agent's model isn't a router, which asks one of several
     /// models.
@@ -123,7 +125,8 @@ impl Generation {
 
     /// How the reply was cut. None for a reply that is whole.
     pub(super) fn cut_short(&self) -> Option<CutReply> {
-        let tokens = self.usage.map(|it| it.output);
+        let tokens = self.usage.map(|it| it.output).filter(|it| *it > 0);
+        let tokens = tokens.or(self.tokens_max.map(u64::from));
         self.is_cut().then(|| CutReply::new(self.error.is_none(), tokens))
     }
 

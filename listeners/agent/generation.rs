@@ -121,6 +121,11 @@ impl<'a> OngoingGeneration<'a> {
         if system.format.is_some() {
             reader.may_be_json();
         }
+        if !self.context.mind.cut_texts.is_empty() {
+            reader.continues();
+        }
+        let model = &self.context.agent().model;
+        self.spoken.tokens_max = prompt.max_tokens.or_else(|| model.max_tokens());
         match &self.context.record.0 {
             Some(record) => self.read_recorded(record, &mut reader).await?,
             None => self.generate(prompt, &mut reader, system).await?,

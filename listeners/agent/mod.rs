@@ -56,6 +56,7 @@ mod stream_field;
 mod blocks;
 mod tag_text;
 mod outside_words;
+mod strict_element;
 mod reply_parts;
 mod provider_limits;
 mod metadata_references;

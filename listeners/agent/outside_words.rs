@@ -27,12 +27,19 @@ impl OutsideWords {
     }
 
     /// The byte range of the last text that isn't blank and that stands outside all elements or
-    /// within the agent's own element. White space around the text is left out. If a model writes
-    /// no `<response>`, this text may be its answer.
-    pub(super) fn answer(&self, reply: &str) -> Option<(usize, usize)> {
+    /// within the agent's own element. If a model writes no `<response>`, this text may be its
+    /// answer. White space around the text is left out, except where the text is a piece of an
+    /// answer: `continues` says that it goes on with one, and `is_cut` that one goes on with it.
+    pub(super) fn answer(
+        &self,
+        reply: &str,
+        continues: bool,
+        is_cut: bool,
+    ) -> Option<(usize, usize)> {
         let words = self.last()?;
         let text = reply.get(words.0..words.1)?;
-        let from = words.0 + text.len() - text.trim_start().len();
-        Some((from, from + text.trim().len()))
+        let start = if continues { text } else { text.trim_start() };
+        let end = if is_cut { text } else { text.trim_end() };
+        Some((words.1 - start.len(), words.0 + end.len()))
     }
 }

@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pumphouse::Element;
-use pumphouse::limits::{ActionLimits, XmlLimits};
+use pumphouse::limits::ActionLimits;
 use pumphouse::model::Call;
-use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Parser, Reading, What};
-use pumphouse::xml::{self, Profile};
+use pumphouse::reply::{self, Config, Event, Fault, Kind, Parser, Reading, What};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as CallDialect};
@@ -21,6 +20,7 @@ use super::cut_reply::CutReply;
 use super::escape;
 use super::outside_words::OutsideWords;
 use super::settings::{Dialect, Settings};
+use super::strict_element::element;
 use super::tag_text::{called, is_mention};
 use super::thought::{OpenElements, ThoughtText};
 use super::words::{explains_mistakes, reading};
@@ -152,6 +152,8 @@ struct PartCollector {
     is_old: bool,
     /// How the reply was cut, while a native call or the end of the reply is read.
     cut: Option<CutReply>,
+    /// Whether the reply goes on with an answer that was cut.
+    continues: bool,
     /// Whether notices about broken JSON give advice. For a call that isn't native, they then give
     /// the number of the line, too.
     explains: bool,
@@ -186,6 +188,7 @@ impl ReplyReader {
             response: 0,
             is_old,
             cut: None,
+            continues: false,
             explains: explains_mistakes(rules),
             reading,
             open: OpenElements::default(),
@@ -217,6 +220,12 @@ impl ReplyReader {
             JsonAnswer::From(from) => Some((from, from + self.text[from..].trim_end().len())),
             _ => None,
         }
+    }
+
+    /// Says that the reply goes on with an answer that was cut, so that the white space before its
+    /// text counts.
+    pub(super) fn continues(&mut self) {
+        self.collector.continues = true;
     }
 
     /// Sets how the reply was cut. Native calls with broken JSON are told so from now on.
@@ -313,7 +322,7 @@ impl ReplyReader {
         let ReplyReader { parser, text, mut collector, .. } = self;
         collector.cut = cut;
         parser.finish(&mut |it| collector.hear(&it));
-        let words = collector.words.answer(&text);
+        let words = collector.words.answer(&text, collector.continues, cut.is_some());
         let mut parts = collector.parts;
         if cut.is_some() {
             cut_off(&mut parts);
@@ -331,6 +340,17 @@ impl ReplyReader {
 }
 
 impl PartCollector {
+    /// The text of a response, without the white space around it. Where the response is a piece of
+    /// an answer, the white space between the pieces stays.
+    fn piece<'a>(&self, body: &'a str) -> &'a str {
+        let body = if self.cut.is_some() { body } else { body.trim_end() };
+        match self.continues {
+            // The line break behind the tag is none of the answer.
+            true => body.strip_prefix('\n').unwrap_or(body),
+            false => body.trim_start(),
+        }
+    }
+
     /// Escapes the characters that XML doesn't allow. By older rules, nothing is escaped.
     fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.reading {
@@ -522,7 +542,7 @@ impl PartCollector {
                 self.open.closes(body);
                 let is_final = it.attribute("final").map(|it| it == "true");
                 let (from, to) = (self.response, self.at);
-                let text = self.recorded(body.trim()).into_owned();
+                let text = self.recorded(self.piece(body)).into_owned();
                 ReplyPart::Response { is_final, text, from, to }
             }
             Kind::Root => {
@@ -551,7 +571,9 @@ impl PartCollector {
 /// Changes the last parts of an incomplete reply: a response that was cut off isn't final, and is
 /// dropped if it is empty.
 fn cut_off(parts: &mut Vec<ReplyPart>) {
-    parts.retain(|it| !matches!(it, ReplyPart::Response { text, .. } if text.is_empty()));
+    let is_blank =
+        |it: &ReplyPart| matches!(it, ReplyPart::Response { text, .. } if text.trim().is_empty());
+    parts.retain(|it| !is_blank(it));
     for it in parts {
         if let ReplyPart::Response { is_final, .. } = it {
             *is_final = Some(false);
@@ -563,25 +585,4 @@ fn cut_off(parts: &mut Vec<ReplyPart>) {
 fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> ReplyPart {
     let call = call.map(|it| escape::recorded(&it).into_owned());
     ReplyPart::Broken { call, text: escape::recorded(text).into_owned(), line, column }
-}
-
-/// Reads an element as strict XML.
-fn element(it: &reply::Element<'_>) -> Result<Element, String> {
-    let text = match it.body {
-        Body::Elements(text) => text.to_owned(),
-        Body::Empty => empty(it),
-        _ => return Err("it holds no elements".to_owned()),
-    };
-    xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map_err(|it| it.to_string())
-}
-
-/// Writes an element that has attributes only.
-fn empty(it: &reply::Element<'_>) -> String {
-    let mut text = format!("<{}", it.name);
-    for attribute in it.attributes {
-        text += &format!(" {}=\"", attribute.name);
-        xml::escape_attribute(&attribute.value, &mut text);
-        text.push('"');
-    }
-    text + "/>"
 }

@@ -162,6 +162,9 @@ fn recalled(
     if system.format.is_some() {
         reader.may_be_json();
     }
+    if !it.mind.cut_texts.is_empty() {
+        reader.continues();
+    }
     let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
     let limited = waits_ms.map(Duration::from_millis);
     let mut spoken =

@@ -11,6 +11,7 @@ use super::Agent;
 use super::between_turns::{delivered_as_written, whole};
 use super::charge::Prepared;
 use super::context::{MetadataSet, TurnContext};
+use super::escape;
 use super::generation::{FinalAnswer, Generation, OngoingGeneration};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
@@ -301,7 +302,7 @@ impl TurnContext {
         let some = |of: fn(Usage) -> u64| it.usage.map(of).filter(|it| *it > 0);
         CognitionOut {
             turn,
-            stop: it.stop.clone(),
+            stop: escape::recorded(&it.stop).into_owned(),
             is_partial: it.is_cut(),
             truncated: it.truncated,
             error: it.error.clone(),
@@ -397,21 +398,21 @@ impl TurnContext {
         emissions: &mut Emissions,
     ) -> Result<(), Fault> {
         let turn = mind.turns;
-        let (mut filled, mut lost) = (None, Vec::new());
-        if answer.finale.is_none() {
+        let filled = answer.finale.is_none().then(|| {
             let pending = PendingResponse::now(turn, &answer.text, answer.metadata.clone());
-            let response = self.filled(&pending, mind, self.form(&[]).1, &|_| None);
-            (filled, lost) = (Some(response.text), response.lost);
-        }
+            self.filled(&pending, mind, self.form(&[]).1, &|_| None)
+        });
         let is_last = it.is_last || self.is_last_by_turns() || mind.was_last_turn();
-        if let Some(text) = filled.as_ref().filter(|_| self.holds_back(mind, is_last, &lost)) {
-            let written = answer.text.trim().to_owned();
-            emissions.add(Note(self.held_back(turn, written, text, &lost)));
-            mind.hold_back(turn, text.clone());
-            return Ok(());
-        }
-        if !lost.is_empty() {
-            emissions.add(Note(delivered_as_written(turn, &lost)));
+        if let Some(it) = &filled {
+            if self.holds_back(mind, is_last, &it.lost) {
+                let written = answer.text.trim().to_owned();
+                emissions.add(Note(self.held_back(turn, written, it)));
+                mind.hold_back(turn, it.text.clone());
+                return Ok(());
+            }
+            if !it.lost.is_empty() {
+                emissions.add(Note(delivered_as_written(turn, &it.lost)));
+            }
         }
         let asked = self.entries(&mind.answered()).await?;
         if let Some(left) = self.feed_inputs.todos.left_after(&it.todos, &it.closed) {
@@ -419,8 +420,8 @@ impl TurnContext {
         }
         match (&answer.finale, filled) {
             (Some(element), _) => emissions.add(Answer::new(asked, element.clone())),
-            (None, text) => {
-                let text = whole(mind, text.unwrap_or_default());
+            (None, filled) => {
+                let text = whole(mind, filled.map(|it| it.text).unwrap_or_default());
                 let (was_held, at) = (false, None);
                 let response = Response { is_final: true, turn, was_held, at, text };
                 emissions.add(Answer::new(asked, response));

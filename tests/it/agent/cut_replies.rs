@@ -63,10 +63,11 @@ const GO_ON: &str = "What there is of it was delivered: go on exactly where it e
 fn an_answer_that_reaches_its_limit_is_delivered_and_continued() {
     let check = |settings: Settings, first: Script, second: &str| {
         let (world, thread, seen) = said_with(&settings, &[first, Script::text(second)]);
-        let expected = [("Part one, the".to_owned(), false), ("ferry.".to_owned(), true)];
+        // White space between the pieces belongs to the answer.
+        let expected = [("Part one, the ".to_owned(), false), (" ferry.".to_owned(), true)];
         assert_eq!(responses(&world, &thread), expected, "{:#?}", world.story(&thread));
         let told = last(&seen[1]);
-        assert!(told.ends_with(GO_ON), "{told}");
+        assert!(told.ends_with("exactly where it ends.]"), "{told}");
         assert!(world.all::<Correction>(&thread).is_empty());
         recalls(&world, &thread, &seen);
         told.to_owned()
@@ -79,12 +80,16 @@ fn an_answer_that_reaches_its_limit_is_delivered_and_continued() {
     let broken = format!("[Previous response was interrupted. {GO_ON}");
     for settings in [&native, &plain] {
         let settings = || settings.clone();
-        assert_eq!(check(settings(), full(Script::text("Part one, the ")), "ferry."), limit);
+        assert_eq!(check(settings(), full(Script::text("\nPart one, the ")), " ferry.\n"), limit);
         let cut = Script::text("Part one, the … lost").fails(14, Kind::Cut);
-        assert_eq!(check(settings(), cut, "ferry."), broken);
+        assert_eq!(check(settings(), cut, " ferry."), broken);
     }
-    let tags = full(Script::text("<response>Part one, the "));
-    assert_eq!(check(Settings::default(), tags, "<response>ferry.</response>"), limit);
+    let tags = full(Script::text("<response>\nPart one, the "));
+    let again = "What there is of it was delivered: open <response> again, and go on exactly where \
+                 it ends.]";
+    let limit = limit.replace(GO_ON, again);
+    let told = check(Settings::default(), tags, "<response>\n ferry.\n</response>");
+    assert_eq!(told, limit);
 }
 
 #[test]
@@ -223,8 +228,8 @@ fn a_reply_that_breaks_off_costs_what_was_counted_and_written() {
 fn a_listener_that_asked_gets_all_of_an_answer_that_was_cut() {
     let world = World::new(1);
     let helps = |prompt: &Prompt, _| match prompt.messages.len() {
-        1 => full(Script::text("Part one, the ")),
-        _ => Script::text("ferry."),
+        1 => full(Script::text("Part one, the 4")),
+        _ => Script::text("8th ferry."),
     };
     let mut plain = Settings::default();
     plain.text_is_response = Some(true);
@@ -240,7 +245,7 @@ fn a_listener_that_asked_gets_all_of_an_answer_that_was_cut() {
     let thread = world.tell(&pump, question, Duration::ZERO);
     world.sim.rest().unwrap();
     let texts: Vec<String> = responses(&world, &thread).into_iter().map(|it| it.0).collect();
-    assert_eq!(texts.last().unwrap(), "Part one, the ferry.", "{texts:?}");
+    assert_eq!(texts.last().unwrap(), "Part one, the 48th ferry.", "{texts:?}");
 }
 
 #[test]

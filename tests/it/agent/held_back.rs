@@ -49,7 +49,7 @@ fn check_held(text: &str, why: &str) {
         let [notice] = &came.notices[..] else { panic!("{:?}", came.notices) };
         assert!(notice.starts_with("Your response was not delivered: "), "{notice}");
         assert!(notice.contains(why), "{notice}");
-        assert!(notice.contains("There are sum. Write it again"), "{notice}");
+        assert!(notice.contains("There are calculate, sum. Write it again"), "{notice}");
     }
 }
 
@@ -72,6 +72,8 @@ fn a_path_that_leads_to_nothing_holds_a_response_back() {
 fn a_word_that_is_nearly_a_name_holds_a_response_back() {
     check_held("It is ${summ}.", "${summ}: nothing is called summ; did you mean sum?");
     check_held("${sum}, ${smu.value}", "${smu.value}: nothing is called smu; did you mean sum?");
+    let near = "${calculat}: nothing is called calculat; did you mean calculate?";
+    check_held("It is ${calculat}.", near);
 }
 
 #[test]
@@ -150,4 +152,14 @@ fn a_response_that_was_held_back_is_delivered_where_the_agent_would_stop() {
         came([first(), SUM.replace("sum", "b"), SUM.replace("sum", "c")], |it| it.max_turns = 3);
     assert_eq!(spent.responses, [(true, "It is ${summ}, 42.".to_owned())]);
     assert_eq!((spent.stops, spent.turns), (0, 3));
+}
+
+#[test]
+fn a_value_with_characters_that_xml_lacks_is_delivered_escaped() {
+    let replies =
+        ["<metadata>{\"mood\": \"x\\u0001\"}</metadata>".to_owned() + &said("${metadata.mood}!")];
+    let came = came(replies, |it| {
+        it.metadata = serde_yaml::from_str("fields: {mood: {type: string}}").unwrap();
+    });
+    assert_eq!(came.responses, [(true, "x\u{241B}[1]!".to_owned())], "{:?}", came.notices);
 }
