@@ -357,10 +357,10 @@ async fn what_is_for_later_wakes_a_tree_that_was_let_go() {
     let listener = Listener::new("l").on(later).on(due).grant::<Timers>();
     let plan = pumphouse::builder().with(listener).limits(limits).workers(1).build();
     let pump = plan.unwrap().start();
-    for n in [60_000, 50_000, 40_000] {
+    for n in [600_000, 500_000, 400_000] {
         pump.tell(Down { n }).await.unwrap();
     }
-    for n in [40_000, 50_000, 60_000] {
+    for n in [400_000, 500_000, 600_000] {
         assert_eq!(hears.recv().await.unwrap(), n);
     }
 }
