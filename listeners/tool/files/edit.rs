@@ -72,7 +72,7 @@ fn place(text: &str, edit: &Edit) -> Result<(Range<usize>, String), Refused> {
     match &places[..] {
         [one] if is_exact => Ok((one.clone(), edit.new.clone())),
         [one] => {
-            let new = with_ends_of(text, one, &edit.new);
+            let new = with_ends_of(text, one, &edit.new.replace("\r\n", "\n"));
             match new == text[one.clone()] {
                 true => Err(refused(Reason::Unchanged, path, "`old` and `new` are the same")),
                 false => Ok((one.clone(), new)),
@@ -118,8 +118,9 @@ fn unflat(at: usize, windows: &[usize]) -> usize {
     at + windows.partition_point(|it| *it < at)
 }
 
-/// Gives the lines of the new text the line ends of the lines that they replace. Equal lines at the
-/// beginning and at the end keep their own. A line that is added gets the end of the line before.
+/// Gives the lines of the new text, which has no Windows line ends, the line ends of the lines that
+/// they replace. Equal lines at the beginning and at the end keep their own. A line that is added
+/// gets the end of the line before.
 fn with_ends_of(text: &str, place: &Range<usize>, new: &str) -> String {
     let (old, new) = (lines(&text[place.clone()]), lines(new));
     let is_same = |(a, b): &(&Line<'_>, &Line<'_>)| a.0 == b.0;
@@ -133,7 +134,7 @@ fn with_ends_of(text: &str, place: &Range<usize>, new: &str) -> String {
         made += line;
         let from_end = ended_new.len().saturating_sub(at);
         made += match *end {
-            it @ ("" | "\r\n") => it,
+            "" => "",
             _ if from_end <= last => ended_old[ended_old.len() - from_end].1,
             _ => ended_old.get(at).or(ended_old.last()).map_or(beside, |it| it.1),
         };

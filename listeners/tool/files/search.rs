@@ -92,13 +92,39 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
     let mut builder = RegexMatcherBuilder::new();
     builder.size_limit(COMPILED_BYTES_MAX).dfa_size_limit(COMPILED_BYTES_MAX);
     builder.multi_line(true).line_terminator(Some(b'\n'));
-    // With the flag `R`, `$` matches before a Windows line end, too. Errors show the pattern
-    // without the flag.
-    let with_flag = builder.build(&format!("(?R){pattern}"));
-    with_flag.or_else(|_| builder.build(pattern)).map_err(|error| {
+    // With the flag `R`, `$` matches before a Windows line end, too. A pattern that names the
+    // carriage return means this character itself. Errors show the pattern without the flag.
+    let with_flag = match names_carriage_return(pattern) {
+        true => None,
+        false => builder.build(&format!("(?R){pattern}")).ok(),
+    };
+    with_flag.map_or_else(|| builder.build(pattern), Ok).map_err(|error| {
         let text = format!("the pattern is no regular expression: {error}");
         refused(Reason::Pattern, pattern, text.chars().map(known).collect::<String>())
     })
+}
+
+/// Whether a pattern has a carriage return, as the character or as an escape such as `\r` or `\x0D`.
+fn names_carriage_return(pattern: &str) -> bool {
+    let mut rest = pattern;
+    while let Some(at) = rest.find(['\\', '\r']) {
+        let Some(escaped) = rest[at..].strip_prefix('\\') else { return true };
+        let mut chars = escaped.chars();
+        let digits = match chars.next() {
+            Some('r') => return true,
+            Some('x') => 2,
+            Some('u') => 4,
+            Some('U') => 8,
+            _ => 0,
+        };
+        rest = chars.as_str();
+        let braced = rest.strip_prefix('{').and_then(|it| it.split_once('}')).map(|it| it.0);
+        let number = braced.or_else(|| rest.get(..digits)).unwrap_or_default();
+        if digits > 0 && u32::from_str_radix(number, 16) == Ok(u32::from('\r')) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The lines that were found so far, and the state of the search.

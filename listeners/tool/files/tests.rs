@@ -424,6 +424,9 @@ fn an_edit_leaves_the_ends_of_other_lines_as_they_are() {
         ("a\r\nb\nc\n", "a\r\nb\r\nc", "a\nB\nc", "a\r\nB\nc\n"),
         ("a\r\nb\n", "a\r\n", "a\n", "a\nb\n"),
         ("é\r\nü\nß\r\n", "ü\nß", "ü\nss", "é\r\nü\nss\r\n"),
+        ("a\nb\nc\n", "a\r\nb\r\n", "a\r\nX\r\nb\r\n", "a\nX\nb\nc\n"),
+        ("a\r\nb\nc\r\n", "a\r\nb\r\nc", "A\r\nB\r\nC", "A\r\nB\nC\r\n"),
+        ("a\nb", "a\r\nb", "A\r\nB\r\n", "A\nB\n"),
     ] {
         fs::write(place.work("mixed"), before).unwrap();
         let edited = place.edit("mixed", old, new);
@@ -454,6 +457,28 @@ fn a_search_finds_the_ends_of_windows_lines() {
     }
     let found = place.search("(").unwrap_err();
     assert!(!found.text.contains("(?R)"), "{}", found.text);
+}
+
+/// A pattern that names the carriage return finds it.
+#[test]
+fn a_search_finds_the_character_of_windows_lines() {
+    let place = place();
+    fs::write(place.work("mixed.rs"), "one\r\ntwo\nthree\\r\r\n").unwrap();
+    for (pattern, lines) in [
+        (r"\r$", &[1, 3][..]),
+        (r"\x0d", &[1, 3]),
+        (r"\x{D}$", &[1, 3]),
+        (r"\u000D$", &[1, 3]),
+        ("e\r$", &[1]),
+        (r"^[^\r]*$", &[2]),
+        (r"\\r$", &[3]),
+        (r"o$", &[2]),
+        (r"e$", &[1]),
+    ] {
+        let found = place.search(pattern).unwrap();
+        let mixed = found.hit.iter().filter(|it| it.path == "mixed.rs");
+        assert_eq!(mixed.map(|it| it.line).collect::<Vec<_>>(), lines, "{pattern}");
+    }
 }
 
 #[test]
