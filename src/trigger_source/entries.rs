@@ -8,12 +8,15 @@ use serde_json::Value;
 use super::{Chain, ORGANISM, is_of_pump, push};
 use crate::engine::{LiveQueue, Pump};
 use crate::follower::{Sent, Target, Unreachable};
-use crate::id::ThreadId;
+use crate::id::{EntryId, ThreadId};
 use crate::listener;
 use crate::listeners::trigger::EventRule;
 use crate::listeners::trigger::words::TriggerDue;
-use crate::log::{Entry, Error};
-use crate::wire::Json;
+use crate::log::{Entry, Error, Log};
+use crate::wire::{Code, Json};
+
+/// How many entries of a thread are read at once to find equal ones.
+const PAGE: u64 = 100;
 
 /// Pushes a message for each entry that fires a trigger.
 pub(super) struct EntryTarget {
@@ -51,9 +54,15 @@ impl EntryTarget {
         };
         let session = about.as_deref().unwrap_or(entry).id.thread.tree();
         let session = Some(&session).filter(|it: &&ThreadId| it.as_str() != ORGANISM);
-        let id = format!("{}/{}", rule.name(), event(entry));
+        let event = event(&**self.pump.log(), entry).await.map_err(|it| it.to_string())?;
+        let id = format!("{}/{event}", rule.name());
         match push(&self.pump, session, &due, &id).await {
             Err(fault) if is_of_pump(&fault) => Err(fault.to_string()),
+            Err(fault) if fault.code == Code::ClientId => {
+                let (rule, entry) = (rule.name(), &entry.id);
+                tracing::debug!(rule, %entry, "another entry has reported the same event");
+                Ok(())
+            }
             Err(fault) => {
                 let (rule, entry) = (rule.name(), &entry.id);
                 tracing::warn!(rule, %entry, %fault, "a trigger's message was refused");
@@ -71,17 +80,44 @@ fn is_of_organism(entry: &Entry) -> bool {
 
 /// The id of the event that an entry reports. What a listener records in the organism's own thread
 /// while it handles a message, and what it answers with the same content, is one event. So are the
-/// answers of one handling to several messages.
-fn event(entry: &Entry) -> String {
+/// answers of one handling to several messages. Equal answers to one message are several events.
+async fn event(log: &dyn Log, entry: &Entry) -> Result<String, Error> {
     match &entry.cause {
         Some(cause) if is_of_organism(entry) || entry.reply_to.is_some() => {
             let name = entry.name.to_string();
             let content = [name.as_bytes(), &entry.body].concat();
             let digest = blake3::hash(&content).to_hex();
-            format!("{cause}/{}", &digest[..16])
+            let event = format!("{cause}/{}", &digest[..16]);
+            Ok(match equal_before(log, cause, entry).await? {
+                0 => event,
+                number => format!("{event}/{number}"),
+            })
         }
-        _ => entry.id.to_string(),
+        _ => Ok(entry.id.to_string()),
     }
+}
+
+/// Counts the entries of a thread before `entry` that have its cause, its content and the message
+/// that it answers. Reads the thread backwards, down to the time of the cause.
+async fn equal_before(log: &dyn Log, cause: &EntryId, entry: &Entry) -> Result<usize, Error> {
+    let since = log.entry(cause).await?.map_or(u64::MAX, |it| it.position);
+    let is_equal = |it: &Entry| {
+        it.cause == entry.cause
+            && it.reply_to == entry.reply_to
+            && it.name == entry.name
+            && it.body == entry.body
+    };
+    let (mut upto, mut count) = (entry.id.seq.saturating_sub(1), 0);
+    while upto > 0 {
+        let after = upto.saturating_sub(PAGE);
+        let page = log.read(&entry.id.thread, after, upto, PAGE as usize).await?;
+        count += page.iter().filter(|it| it.position > since && is_equal(it)).count();
+        if page.first().is_none_or(|it| it.position <= since) {
+            break;
+        }
+        upto = after;
+    }
+    Ok(count)
 }
 
 impl Target for EntryTarget {

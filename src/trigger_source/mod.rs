@@ -229,7 +229,7 @@ async fn push(
     let pump = pump.to(trigger::NAME);
     let Some(thread) = thread else { return pump.tell_as_core(due, id).await };
     match pump.in_thread(thread).tell_as_core(due, id).await {
-        Err(fault) if !is_of_pump(&fault) => {
+        Err(fault) if !is_of_pump(&fault) && fault.code != Code::ClientId => {
             tracing::debug!(%thread, %fault, "a trigger's run has a session of its own");
             pump.tell_as_core(due, id).await
         }

@@ -389,3 +389,22 @@ fn what_is_recorded_in_two_threads_is_one_event() {
     let causes: Vec<Value> = recorded.objects().iter().map(|it| it["cause"].clone()).collect();
     assert_eq!(causes[1], format!("{session}/1"), "{causes:?}");
 }
+
+#[test]
+fn equal_responses_to_one_message_are_several_events() {
+    let scene = Scene::new();
+    scene.write("onreply.yml", workflow("onreply", "{payload: response, from: bot}"));
+    scene.write(
+        "organism.yaml",
+        "include: [\"*.yml\"]\nmodels: {m: {use: scripted, file: r.txt}}\n\
+         listeners: [{use: calculate}, {use: agent, name: bot, model: m}]\n",
+    );
+    let tick = "<response final=\"false\">Tick.</response>\n";
+    let replies = [tick, tick, "<response>End.</response>\n"].concat();
+    scene.write("r.txt", format!("%% reply\n{replies}"));
+    let server = scene.serve(&[]);
+    let ask = "<bot xmlns=\"https://xml-pipeline.org/ns/bot/v1\">go</bot>";
+    send(&scene, &server, ask).code(0);
+    has_runs(&scene, "onreply", 3);
+    drop(server);
+}
