@@ -192,6 +192,18 @@ fn a_text_has_escapes_and_either_quote() {
 }
 
 #[test]
+fn a_whole_number_is_exact() {
+    let decide = |value: &str, text: &str| {
+        let condition = Condition::parse(text).unwrap();
+        holds(&condition, &json!({ "event": { "v": value } }))
+    };
+    assert!(decide("18446744073709551615", "event.v == 18446744073709551615"));
+    assert!(!decide("18446744073709551616", "event.v == 18446744073709551615"));
+    assert!(decide("18446744073709551616", "event.v == '18446744073709551616'"));
+    assert!(!decide("18446744073709551616", "event.v == '18446744073709551617'"));
+}
+
+#[test]
 fn what_is_no_condition_is_told_with_its_place() {
     for (text, told) in [
         ("", "here a value, a reference or `(` is expected, and the condition ends"),
@@ -209,6 +221,14 @@ fn what_is_no_condition_is_told_with_its_place() {
         ("a == 'x", "byte 6: the text has no closing '"),
         (r"a == '\x'", r#"byte 7: `\x` is no escape: a text may have \\, \", \', \n and \t"#),
         ("a == 1.2.3", "byte 6: `1.2.3` is no number"),
+        (
+            "a == 18446744073709551616",
+            "byte 6: `18446744073709551616` has more than 64 bits; compare it as a text, in quotes",
+        ),
+        (
+            "a in [1, -9223372036854775809]",
+            "byte 10: `-9223372036854775809` has more than 64 bits; compare it as a text, in quotes",
+        ),
         ("a == $b", "byte 6: a reference is written as in `${steps.fetch.title}`"),
         ("${a..b}", "`a..b` is no reference; one is `steps.fetch.items[0]`"),
         ("${}", "`` is no reference; one is `steps.fetch.items[0]`"),

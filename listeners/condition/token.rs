@@ -138,12 +138,19 @@ fn braced(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     Ok((TokenKind::Reference(inner[..end].trim().to_owned()), end + "${}".len()))
 }
 
-/// Reads a number in the syntax of JSON.
+/// Reads a number in the syntax of JSON. A whole number of more than 64 bits is refused, since its
+/// last digits would be lost.
 fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     let is_part = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '+' | '.');
     let end = rest.find(|it| !is_part(it)).unwrap_or(rest.len());
     let wrong = || WrongCondition::new(at, format!("`{}` is no number", &rest[..end]));
     let number: Number = rest[..end].parse().map_err(|_| wrong())?;
+    let is_whole = !rest[..end].contains(['.', 'e', 'E']);
+    if is_whole && !number.is_i64() && !number.is_u64() {
+        let text =
+            format!("`{}` has more than 64 bits; compare it as a text, in quotes", &rest[..end]);
+        return Err(WrongCondition::new(at, text));
+    }
     Ok((TokenKind::Literal(Value::Number(number)), end))
 }
 
