@@ -65,7 +65,8 @@ pub fn check_export(text: &str) -> Result<ExportReport, String> {
     let mut report = ExportReport { log: of("log"), head: of("head"), ..ExportReport::default() };
     let mut origins: HashMap<ThreadId, Origin> = HashMap::new();
     let mut last: BTreeMap<ThreadId, u64> = BTreeMap::new();
-    let is_whole = root.attribute("thread").is_some();
+    // An export that was limited to a time may lack entries of its threads.
+    let is_whole = ["since", "until"].iter().all(|it| root.attribute(it).is_none());
     for child in root.elements() {
         match child.local() {
             "thread" => {
@@ -217,6 +218,19 @@ mod tests {
             let report = check_export(&text.replacen(from, to, 1)).unwrap();
             let found = report.findings.first().is_some_and(|it| it.contains(said));
             assert!(found, "{from}: {report:?}");
+        }
+        // Only an export of a range of time may lack entries of its threads.
+        let later = text.replacen("seq=\"1\"", "seq=\"3\"", 1);
+        for (head, may_lack) in [
+            ("thread=\"sess-a\"", false),
+            ("threads=\"1\"", false),
+            ("threads=\"1\" identities=\"ada\"", false),
+            ("threads=\"1\" since=\"2026-11-30T00:00:00Z\"", true),
+            ("threads=\"1\" until=\"2026-11-30T00:00:00Z\"", true),
+        ] {
+            let report = check_export(&later.replacen("thread=\"sess-a\"", head, 1)).unwrap();
+            let is_missing = |it: &String| it.contains("entries are missing");
+            assert_ne!(report.findings.iter().any(is_missing), may_lack, "{head}: {report:?}");
         }
         assert!(check_export("<a/>").is_err() && check_export("no XML").is_err());
     }
