@@ -22,12 +22,18 @@ const VALUE_BYTES_MAX: usize = 200;
 /// A million tokens, for which prices are told.
 const MILLION: u64 = 1_000_000;
 
+/// The beginnings of the names of the manifest's values, and of the digests of its files.
+const MANIFEST: &str = "manifest/";
+const FILES: &str = "files/";
+
 /// Rules by their names.
 type Rules = BTreeMap<String, String>;
 
 /// Where the rules of a pump come from.
 pub(crate) struct RuleSources {
     pub(crate) manifest: Option<PathBuf>,
+    /// The further files of the manifest: its pod files and its included files.
+    pub(crate) files: Vec<PathBuf>,
     pub(crate) models: Models,
     pub(crate) tokens: Tokens,
 }
@@ -36,7 +42,7 @@ impl RuleSources {
     /// Records the rules that differ from those that the thread `organism` has, if any do. `since`
     /// is `start` or `reload`.
     pub(crate) async fn record(&self, pump: &Pump, since: &str) {
-        let known = match known(&**pump.log()).await {
+        let (known, known_digest) = match known(&**pump.log()).await {
             Ok(known) => known,
             Err(error) => {
                 return tracing::warn!(%error, "the rules in force can't be compared");
@@ -44,7 +50,7 @@ impl RuleSources {
         };
         // The running pump has the manifest that it was started with.
         let manifest = match since {
-            "start" => self.manifest(),
+            "start" => self.manifest().into_iter().chain(self.files()).collect(),
             _ => known.iter().filter(|it| is_of_manifest(it.0)).map(copied).collect(),
         };
         let now: Rules = [manifest, self.tokens(), self.prices(), limits(pump.limits())]
@@ -57,12 +63,13 @@ impl RuleSources {
             rule.map(|(name, value)| RuleInForce { name, value }).collect();
         let gone = known.keys().filter(|it| !now.contains_key(*it));
         let gone: Vec<RuleGone> = gone.map(|name| RuleGone { name: name.clone() }).collect();
-        if rule.is_empty() && gone.is_empty() {
-            return;
-        }
         let text = self.manifest.as_deref().and_then(|it| fs::read(it).ok());
         let digest = text.map(|it| blake3::hash(&it).to_hex().to_string());
         let digest = digest.filter(|_| since == "start");
+        let is_same_text = digest.is_none() || digest == known_digest;
+        if rule.is_empty() && gone.is_empty() && is_same_text {
+            return;
+        }
         let (since, version) = (since.to_owned(), VERSION.to_owned());
         pump.record_in_organism(&RulesInForce { since, version, digest, rule, gone });
     }
@@ -72,7 +79,26 @@ impl RuleSources {
         let Some(file) = &self.manifest else { return Rules::new() };
         let outline = fs::read(file).ok().and_then(|it| manifest::outline(&it)).unwrap_or_default();
         let folder = file.parent().unwrap_or(Path::new(""));
-        outline.into_iter().map(|(path, value)| rule(folder, &path, value)).collect()
+        let rules = outline.into_iter().map(|(path, value)| rule(folder, &path, value));
+        rules.map(|(path, value)| (format!("{MANIFEST}{path}"), value)).collect()
+    }
+
+    /// The digests of the manifest's further files, and of the files that these name.
+    fn files(&self) -> Rules {
+        let mut rules = Rules::new();
+        for path in &self.files {
+            let Ok(bytes) = fs::read(path) else { continue };
+            let name = path.display();
+            rules.insert(format!("{FILES}{name}"), format!("blake3 {}", short_digest(&bytes)));
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let outline = manifest::outline(&bytes).unwrap_or_default();
+            let named = outline.into_iter().filter(|(path, _)| path.ends_with(".file"));
+            rules.extend(named.map(|(path, value)| {
+                let (path, value) = rule(folder, &path, value);
+                (format!("{FILES}{name}/{path}"), value)
+            }));
+        }
+        rules
     }
 
     fn tokens(&self) -> Rules {
@@ -97,19 +123,23 @@ impl RuleSources {
     }
 }
 
-/// One rule of a manifest.
+/// One value of a manifest, with its path.
 fn rule(folder: &Path, path: &str, value: String) -> (String, String) {
     let is_file = path.ends_with(".file");
     let text = is_file.then(|| fs::read(folder.join(&value)).ok()).flatten();
     // A file of tokens or keys has secrets, so not even its digest is told.
     let text = text.filter(|_| !path.starts_with("tokens") && !path.contains("key"));
-    let digest = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..16].to_owned();
     let value = match (text, value.len()) {
-        (Some(text), _) => format!("{value}, blake3 {}", digest(&text)),
+        (Some(text), _) => format!("{value}, blake3 {}", short_digest(&text)),
         (None, ..=VALUE_BYTES_MAX) => value,
-        (None, bytes) => format!("{bytes} bytes, blake3 {}", digest(value.as_bytes())),
+        (None, bytes) => format!("{bytes} bytes, blake3 {}", short_digest(value.as_bytes())),
     };
-    (format!("manifest/{path}"), value)
+    (path.to_owned(), value)
+}
+
+/// The first digits of a digest.
+fn short_digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..16].to_owned()
 }
 
 fn limits(limits: &Limits) -> Rules {
@@ -125,25 +155,26 @@ fn limits(limits: &Limits) -> Rules {
 }
 
 fn is_of_manifest(name: &str) -> bool {
-    name.starts_with("manifest/")
+    name.starts_with(MANIFEST) || name.starts_with(FILES)
 }
 
 fn copied((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), value.clone())
 }
 
-/// The rules that the thread `organism` has.
-async fn known(log: &dyn Log) -> Result<Rules, Error> {
-    let (organism, mut known) = (ThreadId::new(ORGANISM), Rules::new());
+/// The rules that the thread `organism` has, and the digest of the manifest's text.
+async fn known(log: &dyn Log) -> Result<(Rules, Option<String>), Error> {
+    let (organism, mut known, mut digest) = (ThreadId::new(ORGANISM), Rules::new(), None);
     if log.thread(&organism).await?.is_none() {
-        return Ok(known);
+        return Ok((known, digest));
     }
     let mut pages = Pages::of(log, &organism);
     while let Some(page) = pages.next().await? {
         for said in page.iter().filter_map(|it| Entry::kept(it).decode_if::<RulesInForce>()) {
             said.gone.iter().for_each(|it| drop(known.remove(&it.name)));
             known.extend(said.rule.into_iter().map(|it| (it.name, it.value)));
+            digest = said.digest.or(digest);
         }
     }
-    Ok(known)
+    Ok((known, digest))
 }

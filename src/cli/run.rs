@@ -22,7 +22,7 @@ use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
 use crate::listeners;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
-use crate::manifest::Door;
+use crate::manifest::{Door, Places};
 use crate::schema;
 use crate::sink::Sink;
 
@@ -113,7 +113,10 @@ impl Run {
         let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
         let manifest = organism.file;
-        let rules = RuleSources { manifest, models: models.clone(), tokens: tokens.clone() };
+        let files = places.as_ref().map(Places::files).unwrap_or_default();
+        let (models_in_force, tokens_in_force) = (models.clone(), tokens.clone());
+        let rules =
+            RuleSources { manifest, files, models: models_in_force, tokens: tokens_in_force };
         let copies = (durability != Durability::Memory).then(|| data.join(data::LOG));
         let mut reload = Reload::of(tls, tokens.clone(), rules, copies)?;
         let (mut addresses, mut metrics) = (Vec::new(), Vec::new());

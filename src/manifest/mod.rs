@@ -212,6 +212,11 @@ pub struct Places {
 }
 
 impl Places {
+    /// The further files of the manifest: its pod files and its included files.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.files.iter().map(PathBuf::from).collect()
+    }
+
     /// Whether the manifest has a listener of this name.
     pub(crate) fn has(&self, listener: &str) -> bool {
         self.listeners.contains_key(listener)

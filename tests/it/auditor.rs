@@ -133,6 +133,13 @@ fn an_export_takes_several_threads_and_is_verified_again() {
     scene.write("changed.xml", text.replacen("300+3", "300+4", 1));
     verified("changed.xml").code(1).says(&["its digest is another one"]);
     scene.run(&["verify", "organism.yaml"]).code(2);
+    // So is an entry that was taken out of one of the threads.
+    let (before, rest) = text.split_once("  <x:entry ").unwrap();
+    let (_, after) = rest.split_once("</x:entry>\n").unwrap();
+    let said = |entries: u64| format!("entries=\"{entries}\"");
+    let gap = format!("{before}{after}").replacen(&said(2 * of_one), &said(2 * of_one - 1), 1);
+    scene.write("gap.xml", gap);
+    verified("gap.xml").code(1).says(&["entries are missing or moved"]);
 }
 
 #[test]
@@ -151,6 +158,46 @@ fn the_version_says_from_which_commit_the_program_was_built() {
     let said = Scene::new().run(&["--version"]).code(0).out;
     let version = env!("CARGO_PKG_VERSION");
     assert!(said.starts_with(&format!("pumphouse {version} (commit ")), "{said}");
+}
+
+#[test]
+fn a_change_of_any_file_of_the_manifest_is_recorded() {
+    let scene = Scene::new();
+    scene.write("replies.txt", REPLIES);
+    let organism = "include: [inc.yml, flow.yml]\n\
+                    models: {m: {use: scripted, file: replies.txt}}\n\
+                    default_model: m\nlisteners: [{use: calculate}]\n";
+    let organism = format!("name: sums\n{organism}");
+    scene.write("organism.yaml", &organism);
+    let agent = "kind: Agent\nname: inc\nprompt: {file: prompt.txt}\nmax_turns: 5\n";
+    let flow = "kind: Workflow\nname: flow\nsteps: [{name: a, target: calculate, parameters: \
+                {expression: 1+1}}]\n";
+    scene.write("inc.yml", agent);
+    scene.write("flow.yml", flow);
+    scene.write("prompt.txt", "Add.");
+    let start = || {
+        let mut server = scene.serve(&[]);
+        server.stop("-TERM");
+        recorded(&scene, "rules-in-force")
+    };
+    let first = start().pop().unwrap();
+    for rule in ["files/inc.yml\">blake3 ", "files/inc.yml/prompt.file\">prompt.txt, blake3 "] {
+        assert!(first.contains(rule), "no {rule} in {first}");
+    }
+    let mut count = 1;
+    for (file, text, rules) in [
+        ("inc.yml", agent.replace('5', "500"), 1),
+        ("flow.yml", flow.replace("1+1", "9+9"), 1),
+        ("prompt.txt", "Subtract.".to_owned(), 1),
+        ("organism.yaml", format!("{organism}# two\n"), 0),
+    ] {
+        scene.write(file, text);
+        let said = start();
+        count += 1;
+        assert_eq!(said.len(), count, "{file}: {said:?}");
+        assert_eq!(said[count - 1].matches("<rule ").count(), rules, "{file}: {said:?}");
+    }
+    assert_eq!(start().len(), count);
 }
 
 #[test]
