@@ -92,6 +92,14 @@ pub fn untimed(action: &mut Action, all: &Capabilities) {
     }
 }
 
+/// The field of a called payload that lists a program and its arguments. None if the name isn't
+/// that of a listener that runs programs.
+#[must_use]
+pub fn command_field(all: &Capabilities, name: &str) -> Option<&'static str> {
+    let called = find(all, name, &[], |_| true).ok()?;
+    Some(called.listener.extension::<CommandLine>()?.field)
+}
+
 /// Finds the payload that a name means, among those that `may` allows. The name is a listener's
 /// name, `listener.payload`, or a payload's name. These forms are tried in this order. If the name
 /// means several payloads, that one counts whose fields fit the names of the parameters, `given`.

@@ -174,38 +174,42 @@ fn no_command(
     for text in arguments.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     {
         is_behind_dashes |= text == "--";
-        let parts = split(text);
-        let is_reference = |it: &Piece<'_>| matches!(it, Piece::Reference(_));
-        let references = parts.iter().flat_map(|(before, _)| pieces(before)).filter(is_reference);
-        let placeholders: Vec<&str> = parts.iter().filter_map(|it| it.1).collect();
-        let count = references.count() + placeholders.len();
-        let is_alone = text.starts_with("{{") && text.ends_with("}}") || whole(text).is_some();
-        let is_option = || {
-            let (name, value) = text.split_once('=').unwrap_or_default();
-            let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
-            let is_value =
-                value.starts_with("{{") && value.ends_with("}}") || whole(value).is_some();
-            !name.is_empty() && name.chars().all(is_word) && is_value
-        };
-        match (count, &placeholders[..]) {
-            (0, _) => {}
-            (1, [name]) if is_alone => {
-                let value = values.get(*name).and_then(Value::as_str).unwrap_or_default();
-                if value.starts_with('-') && !is_behind_dashes {
-                    let why = "begins with `-`, and the program could take it for an option";
-                    return Err(format!("{name} {why}"));
-                }
-            }
-            (1, _) if is_alone || is_option() => {}
-            _ => {
-                return Err(format!(
-                    "a value is an argument of its own, or stands behind a name and `=`, and not \
-                     within `{text}`"
-                ));
-            }
+        let Some(name) = argument_of_template(text)? else { continue };
+        let value = values.get(name).and_then(Value::as_str).unwrap_or_default();
+        if value.starts_with('-') && !is_behind_dashes {
+            let why = "begins with `-`, and the program could take it for an option";
+            return Err(format!("{name} {why}"));
         }
     }
     Ok(())
+}
+
+/// Checks one argument of a program in a template. Returns the name of the placeholder that the
+/// argument consists of. None if it is another text.
+///
+/// # Errors
+/// If a value would stand within a longer text, other than behind a name and `=`.
+pub(crate) fn argument_of_template(text: &str) -> Result<Option<&str>, String> {
+    let parts = split(text);
+    let is_reference = |it: &Piece<'_>| matches!(it, Piece::Reference(_));
+    let references = parts.iter().flat_map(|(before, _)| pieces(before)).filter(is_reference);
+    let placeholders: Vec<&str> = parts.iter().filter_map(|it| it.1).collect();
+    let count = references.count() + placeholders.len();
+    let is_value = |it: &str| it.starts_with("{{") && it.ends_with("}}") || whole(it).is_some();
+    let is_option = || {
+        let (name, value) = text.split_once('=').unwrap_or_default();
+        let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+        !name.is_empty() && name.chars().all(is_word) && is_value(value)
+    };
+    match (count, &placeholders[..]) {
+        (0, _) => Ok(None),
+        (1, [name]) if is_value(text) => Ok(Some(name)),
+        (1, _) if is_value(text) || is_option() => Ok(None),
+        _ => Err(format!(
+            "a value is an argument of its own, or stands behind a name and `=`, and not within \
+             `{text}`"
+        )),
+    }
 }
 
 /// A template while its placeholders are filled in.

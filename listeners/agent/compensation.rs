@@ -7,9 +7,8 @@ use pumphouse::reply::{Body, Element, Kind};
 use pumphouse::schema::{json, nearest};
 use serde_json::{Map, Value};
 
-use super::super::action::call::{Called, find, offered};
+use super::super::action::call::{Called, command_field, find, offered};
 use super::super::action::undo;
-use super::super::action::words::CommandLine;
 use super::super::action::words::{Action, Mode, NAME as ACTION, TemplateText, When};
 
 /// The field of an action's body that has the compensation.
@@ -114,9 +113,7 @@ impl Callable {
     /// The field of a called payload that lists a program and its arguments. None if the name isn't
     /// that of a listener that runs programs.
     pub(super) fn command(&self, name: &str) -> Option<&'static str> {
-        let (all, _) = self.0.as_ref()?;
-        let called = find(all, name, &[], |_| true).ok()?;
-        Some(called.listener.extension::<CommandLine>()?.field)
+        command_field(&self.0.as_ref()?.0, name)
     }
 
     /// Checks the name in a compensation.

@@ -103,13 +103,26 @@ impl Workflow {
     /// # Errors
     /// Fails with all mistakes of the definition, each with its path.
     pub fn from_json(definition: Value) -> Result<Workflow, WrongWorkflow> {
+        match Workflow::with_mistakes(definition) {
+            (Some(workflow), wrong) if wrong.is_empty() => Ok(workflow),
+            (_, wrong) => Err(WrongWorkflow(wrong)),
+        }
+    }
+
+    /// Makes a workflow from a definition in JSON that may have mistakes. Also returns all mistakes
+    /// of the definition. The workflow can be compared with other parts of an organism; it can run
+    /// only if there are no mistakes.
+    pub(crate) fn with_mistakes(definition: Value) -> (Option<Workflow>, Vec<WrongDefinition>) {
         let text = json::sorted(&definition);
         let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-        let read = Definition::deserialize(&definition)
-            .map_err(|error| WrongWorkflow(vec![WrongDefinition::new("", error.to_string())]))?;
-        let plan = Plan::new(read).map_err(WrongWorkflow)?;
+        let read = match Definition::deserialize(&definition) {
+            Ok(read) => read,
+            Err(error) => return (None, vec![WrongDefinition::new("", error.to_string())]),
+        };
+        let (plan, wrong) = Plan::with_mistakes(read);
         let environment = BTreeMap::new();
-        Ok(Workflow { plan: Arc::new(plan), json: Json(definition), digest, environment })
+        let (plan, json) = (Arc::new(plan), Json(definition));
+        (Some(Workflow { plan, json, digest, environment }), wrong)
     }
 
     /// Adds a variable to `${agent.environment}`. The log records the variable and its value.

@@ -53,6 +53,13 @@ impl Plan {
     /// # Errors
     /// Fails with all mistakes of the definition, each with its path.
     pub(super) fn new(definition: Definition) -> Result<Plan, Vec<WrongDefinition>> {
+        let (plan, wrong) = Plan::with_mistakes(definition);
+        if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+    }
+
+    /// Makes the plan of a definition. Also returns all mistakes of the definition, each with its
+    /// path. A plan with mistakes can be compared with other parts of an organism, but can't run.
+    pub(super) fn with_mistakes(definition: Definition) -> (Plan, Vec<WrongDefinition>) {
         let mut planner = Planner { on_failure: definition.on_failure, ..Planner::default() };
         planner.sequence(&definition.steps, "steps", &[], None);
         planner.connect();
@@ -79,7 +86,7 @@ impl Plan {
         let plan = Plan { definition, steps };
         wrong.extend(plan.wrong_conditions(&plan.known(Type::Any)));
         wrong.extend(plan.wrong_references());
-        if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+        (plan, wrong)
     }
 
     /// The types of the values that conditions may refer to. `metadata` is the type of the agent's

@@ -13,8 +13,7 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
     match (kind, &node.value) {
         // A key without a value counts as absent.
         _ if node.is_null() => {}
-        (Kind::Any, _) => {}
-        (Kind::Settings, Value::Map(entries)) => twice(entries, path, wrong),
+        (Kind::Any, _) | (Kind::Settings, Value::Map(_)) => twice_below(node, path, wrong),
         (Kind::Map(map) | Kind::Words(map), Value::Map(entries)) => {
             keys(node, entries, path, map, wrong);
         }
@@ -199,6 +198,24 @@ fn twice(entries: &[Pair], path: &str, wrong: &mut Vec<Mistake>) {
     }
 }
 
+/// Finds keys that a value has twice, at any depth.
+pub(super) fn twice_below(node: &Node, path: &str, wrong: &mut Vec<Mistake>) {
+    match &node.value {
+        Value::Map(entries) => {
+            twice(entries, path, wrong);
+            for entry in entries {
+                twice_below(&entry.value, &joined(path, &entry.key), wrong);
+            }
+        }
+        Value::List(items) => {
+            for (number, item) in items.iter().enumerate() {
+                twice_below(item, &format!("{path}[{number}]"), wrong);
+            }
+        }
+        Value::Scalar(_) => {}
+    }
+}
+
 pub(super) fn joined(path: &str, key: &str) -> String {
     match path {
         "" => cut(key).into_owned(),
@@ -234,7 +251,9 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let mut message = format!("this is {}, and {} is expected", node.said(), expected(kind));
     let is_filled = scalar.source != scalar.text;
     if is_filled {
-        message = format!("what {} comes to isn't {}", node.said(), expected(kind));
+        let fault = if text.is_empty() { "is empty, and" } else { "isn't" };
+        let end = if text.is_empty() { " is expected" } else { "" };
+        message = format!("what {} comes to {fault} {}{end}", node.said(), expected(kind));
     }
     let mistake = Mistake::new(node.place, message.trim_end_matches(','));
     Err(match kind {

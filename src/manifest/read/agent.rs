@@ -22,6 +22,7 @@ use crate::manifest::amount;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::provider::bytes_of;
+use crate::manifest::read::listeners::Known;
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
@@ -273,7 +274,7 @@ impl Reader<'_> {
         &self,
         item: &Node,
         path: &str,
-        (names, known): (&BTreeMap<&str, Option<Place>>, &[&str]),
+        (names, known): (&BTreeMap<&str, Option<Place>>, &Known<'_>),
         made: &[(&Node, String, Listener)],
     ) {
         let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
@@ -353,7 +354,7 @@ impl Reader<'_> {
         feeds: Option<&Node>,
         path: &str,
         names: &BTreeMap<&str, Option<Place>>,
-        known: &[&str],
+        known: &Known<'_>,
     ) {
         for (number, feed) in feeds.map(Node::items).unwrap_or_default().iter().enumerate() {
             let Some((at, name)) = feed.key("source").and_then(|it| Some((it, it.text()?))) else {
@@ -364,9 +365,9 @@ impl Reader<'_> {
             }
             let text = format!("there is no service `{}`", cut(name));
             let mistake = Mistake::new(at.place, text).at(&format!("{path}[{number}].source"));
-            let mistake = mistake.or_nearest(name, known.iter().copied());
-            let advice =
-                format!("declare it under `services`, or name one of {}", known.join(", "));
+            let mistake = mistake.or_nearest(name, known.names.iter().copied());
+            let names = known.names.join(", ");
+            let advice = format!("declare it under `services`, or name one of {names}");
             self.wrong(mistake.advice(advice));
         }
     }

@@ -1,5 +1,5 @@
 //! Compares the calls in a manifest and its files with the payloads that they call: the steps of
-//! workflows, and the sources of feeds.
+//! workflows, the sources of feeds, and the templates of actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,16 @@ use serde_json_path::JsonPath;
 
 use crate::listener::{Capabilities, Listener};
 use crate::listeners::action;
-use crate::listeners::action::call::{Called, find};
+use crate::listeners::action::call::{Called, command_field, find};
 use crate::listeners::action::command_arguments::check_places;
 use crate::listeners::action::variables::Reference;
 use crate::listeners::action::words::CommandLine;
+use crate::listeners::agent::action_templates::argument_of_template;
+use crate::listeners::trigger::WrongTrigger;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::Reader;
+use crate::manifest::read::listeners::Known;
 use crate::manifest::read::workflows::{along, trigger_places, whole};
 use crate::manifest::yaml::Node;
 use crate::schema::json::{Error, Rule};
@@ -23,6 +26,8 @@ use crate::trigger_source::TriggerSource;
 
 /// The names of references in workflows and feeds that have values whatever an agent does.
 const REFERENCES: [&str; 5] = ["agent", "metadata", "steps", "trigger", "workflow"];
+/// The beginning of a placeholder in a template.
+const PLACEHOLDER: &str = "{{";
 
 /// A call in a file.
 struct Call<'a> {
@@ -33,11 +38,13 @@ struct Call<'a> {
     parameters: &'a Node,
     parameters_path: String,
     has_parameters: bool,
+    /// Whether the call is a template, with placeholders such as `{{url}}`.
+    is_template: bool,
 }
 
 impl Reader<'_> {
-    /// Adds the mistakes of all calls in workflows and feeds. A call isn't compared if its listener
-    /// is unknown, or has mistakes of its own.
+    /// Adds the mistakes of all calls in workflows, feeds and templates. A call isn't compared if
+    /// its listener is unknown, or has mistakes of its own.
     pub(super) fn calls(
         &self,
         items: &[(String, &Node)],
@@ -55,9 +62,53 @@ impl Reader<'_> {
                 let source = feed.key("source");
                 calls.extend(source.and_then(|it| Call::of(it, ("name", "params"), &path)));
             }
+            templates(item, path, &mut calls);
         }
         for call in calls {
             self.call(&call, names, all);
+            if call.is_template {
+                self.command(&call, all);
+            }
+        }
+    }
+
+    /// Adds a mistake for each template that calls neither a listener nor a payload. `known` has
+    /// the names that advice may suggest.
+    pub(super) fn templates(
+        &self,
+        items: &[(String, &Node)],
+        names: &BTreeMap<&str, Option<Place>>,
+        known: &Known<'_>,
+        all: &Capabilities,
+    ) {
+        let mut calls = Vec::new();
+        items.iter().for_each(|(path, item)| templates(item, path, &mut calls));
+        for Call { target, path, .. } in calls {
+            let Some(said) = target.text().filter(|it| !it.contains(PLACEHOLDER)) else { continue };
+            let mut points = said.match_indices('.').map(|(at, _)| &said[..at]).chain([said]);
+            let is_payload = |it: &&Schema| it.name.local() == said || it.name.to_string() == said;
+            if points.any(|it| names.contains_key(it)) || all.schemas().iter().any(is_payload) {
+                continue;
+            }
+            let text = format!("there is no listener `{}`", cut(said));
+            self.wrong(self.to_add(Mistake::new(target.place, text).at(&path), said, known));
+        }
+    }
+
+    /// Adds a mistake for a template that fills a value into a longer argument of a program, since
+    /// each of its calls is refused.
+    fn command(&self, call: &Call<'_>, all: &Capabilities) {
+        let Some(field) = call.target.text().and_then(|it| command_field(all, it)) else { return };
+        let Some(arguments) = call.parameters.key(field).filter(|_| call.has_parameters) else {
+            return;
+        };
+        for (number, at) in arguments.items().iter().enumerate() {
+            let text = at.text().unwrap_or_default();
+            if let Err(why) = argument_of_template(text) {
+                let path = format!("{}[{number}]", joined(&call.parameters_path, field));
+                let example = "write [grep, --file={{file}}, --, \"{{word}}\"]";
+                self.wrong(Mistake::new(at.place, why).at(&path).advice(example));
+            }
         }
     }
 
@@ -67,7 +118,7 @@ impl Reader<'_> {
         let points = said.match_indices('.').map(|(at, _)| &said[..at]);
         let named = points.chain([said]).filter_map(|it| all.listener(it));
         let Some(listener) = named.max_by_key(|it| it.name.len()) else { return };
-        if !names.contains_key(&*listener.name) {
+        if !names.contains_key(&*listener.name) || call.is_template && said.contains(PLACEHOLDER) {
             return;
         }
         let (json, mistakes) = match call.has_parameters {
@@ -127,7 +178,7 @@ impl Reader<'_> {
             _ => format!("{}.{}", called.listener.name, called.schema.name.local()),
         };
         let mut wrong: BTreeMap<(Place, String), Vec<Error>> = BTreeMap::new();
-        for error in misfits(called.schema, json) {
+        for error in misfits(called.schema, json, call.is_template) {
             let mut path = error.path.trim_start_matches(['$', '.']).to_owned();
             if let (Rule::Property, Some(stranger)) = (error.rule, &error.property) {
                 path = joined(&path, stranger);
@@ -181,9 +232,16 @@ impl Reader<'_> {
     }
 
     /// Adds a mistake for each trigger that doesn't fit the payloads of the organism.
-    pub(super) fn wrong_triggers(&self, source: &TriggerSource, all: &Capabilities) {
+    /// If not all payloads are known, a trigger may watch one that isn't.
+    pub(super) fn wrong_triggers(
+        &self,
+        source: &TriggerSource,
+        all: &Capabilities,
+        are_known: bool,
+    ) {
         let places = trigger_places(&self.includes.workflows);
-        for wrong in source.wrong_triggers(all) {
+        let is_sure = |it: &WrongTrigger| are_known || it.key != "payload";
+        for wrong in source.wrong_triggers(all).into_iter().filter(is_sure) {
             let place = places.get(&(wrong.workflow.clone(), wrong.key)).copied();
             let mistake = Mistake::new(place.unwrap_or(Place::new(1, 1)), wrong.wrong.to_string());
             self.wrong(mistake.at(&format!("trigger.{}", wrong.key)));
@@ -203,7 +261,22 @@ impl<'a> Call<'a> {
                 None => path.to_owned(),
             },
             has_parameters: given.is_some(),
+            is_template: false,
         })
+    }
+}
+
+/// Collects the calls of an agent's templates of actions.
+fn templates<'a>(item: &'a Node, path: &str, found: &mut Vec<Call<'a>>) {
+    let Some(all) = item.key("action_templates") else { return };
+    for name in all.keys() {
+        let path = joined(&joined(path, "action_templates"), name);
+        let keys = ("name", "parameters");
+        let Some(template) = all.key(name) else { continue };
+        let undo = template.key("compensate");
+        let undo = undo.and_then(|it| Call::of(it, keys, &joined(&path, "compensate")));
+        let calls = Call::of(template, keys, &path).into_iter().chain(undo);
+        found.extend(calls.map(|it| Call { is_template: true, ..it }));
     }
 }
 
@@ -221,8 +294,9 @@ fn steps<'a>(all: Option<&'a Node>, path: &str, found: &mut Vec<Call<'a>>) {
     }
 }
 
-/// Returns what is wrong with parameters, whatever their references stand for.
-fn misfits(schema: &Schema, json: &Json) -> Vec<Error> {
+/// Returns what is wrong with parameters, whatever their references stand for, and whatever the
+/// placeholders of a template do.
+fn misfits(schema: &Schema, json: &Json, is_template: bool) -> Vec<Error> {
     // Workflows and payloads of open content take any parameters.
     if matches!(schema.shape.content, Content::Any) && schema.original().is_none() {
         return Vec::new();
@@ -230,7 +304,7 @@ fn misfits(schema: &Schema, json: &Json) -> Vec<Error> {
     let errors = schema::from_json(schema, json).err().map(|it| it.all).unwrap_or_default();
     let is_known = |it: &Error| match it.rule {
         Rule::Property | Rule::Missing | Rule::Choice | Rule::Null => true,
-        _ => !at(json, &it.path).is_none_or(has_reference),
+        _ => !at(json, &it.path).is_none_or(|it| is_open(it, is_template)),
     };
     errors.into_iter().filter(is_known).collect()
 }
@@ -240,12 +314,13 @@ fn at<'a>(json: &'a Json, path: &str) -> Option<&'a Json> {
     JsonPath::parse(path).ok()?.query(json).exactly_one().ok()
 }
 
-/// Returns whether a value has a reference, or a text that may be one.
-fn has_reference(value: &Json) -> bool {
+/// Returns whether a value has a reference, or a text that may be one. In a template, also whether
+/// it has a placeholder.
+fn is_open(value: &Json, is_template: bool) -> bool {
     match value {
-        Json::String(text) => text.contains('$'),
-        Json::Array(items) => items.iter().any(has_reference),
-        Json::Object(map) => map.values().any(has_reference),
+        Json::String(text) => text.contains('$') || is_template && text.contains(PLACEHOLDER),
+        Json::Array(items) => items.iter().any(|it| is_open(it, is_template)),
+        Json::Object(map) => map.values().any(|it| is_open(it, is_template)),
         _ => false,
     }
 }

@@ -18,6 +18,13 @@ use crate::name::Name;
 use crate::schema::nearest;
 use crate::trigger_source::TriggerSource;
 
+/// The names that advice may suggest.
+pub(super) struct Known<'a> {
+    pub(super) names: Vec<&'a str>,
+    /// The kinds of the listeners that have other names than their kinds, and these names.
+    kinds: Vec<(&'a str, &'a str)>,
+}
+
 impl Reader<'_> {
     /// Reads the listeners of the manifest, and compares them with each other, with the workflows
     /// and with the tokens.
@@ -40,7 +47,10 @@ impl Reader<'_> {
         let mut names = self.check_names(&made, tokens);
         let values = self.feed_values();
         names.extend(values.as_ref().map(|_| (feed_values::NAME, None)));
-        let known = self.known_names(items, &mut names);
+        let known = Known {
+            names: self.known_names(items, &mut names),
+            kinds: items.iter().filter_map(|(_, it)| self.named_otherwise(it)).collect(),
+        };
         let included = &self.includes.workflows;
         names.extend(included.iter().filter_map(|it| Some((it.key("name")?.text()?, None))));
         self.targets(included, &names, &known);
@@ -54,16 +64,37 @@ impl Reader<'_> {
                 self.finals(item, path, &payloads);
             }
         }
-        let made_here = made.iter().map(|(.., it)| it).chain(&values);
+        let in_part = workflows.wrong_listeners();
+        let made_here = made.iter().map(|(.., it)| it).chain(&values).chain(&in_part);
         let all = self.builder.capabilities_with(made_here);
         self.calls(items, &names, &all);
-        // A trigger may watch a payload of a part that has mistakes.
-        let is_whole = are_known && workflows.are_all(included);
-        if is_whole && self.mistakes.borrow().iter().all(|it| it.place.file > 0) {
-            self.wrong_triggers(source, &all);
+        // A trigger may watch, and a template call, a payload of a part that has mistakes.
+        let is_whole = are_known && workflows.are_all(included) && !self.lacks_payloads();
+        if is_whole {
+            self.templates(items, &names, &known, &all);
         }
+        self.wrong_triggers(source, &all, is_whole);
         self.complaints(&made);
         made.into_iter().map(|(.., it)| it).chain(values).collect()
+    }
+
+    /// Whether a mistake outside of `listeners` makes payloads unknown: one in a file or a service
+    /// that has them, or in the name of such a key.
+    fn lacks_payloads(&self) -> bool {
+        let sources = ["schemas", "services", "pods", "include", "listeners"];
+        let is_source = |it: &Mistake| {
+            let key = it.path.split(['.', '[']).next().unwrap_or_default();
+            let is_meant = it.nearest.as_deref().is_some_and(|it| sources.contains(&it));
+            it.place.file == 0 && (sources[..4].contains(&key) || *it.path == *key && is_meant)
+        };
+        self.mistakes.borrow().iter().any(is_source)
+    }
+
+    /// Returns the kind of a listener that has another name than its kind, and this name.
+    fn named_otherwise<'b>(&self, item: &'b Node) -> Option<(&'b str, &'b str)> {
+        let kind = item.key("use")?.text().filter(|it| *it != AGENT)?;
+        let name = item.key("name")?.text().filter(|it| *it != kind && may_be_called(it))?;
+        Some((kind, name))
     }
 
     /// Checks the names of listeners: adds a mistake for each name that two listeners have, and for
@@ -169,7 +200,7 @@ impl Reader<'_> {
         item: &Node,
         path: &str,
         names: &BTreeMap<&str, Option<Place>>,
-        known: &[&str],
+        known: &Known<'_>,
     ) {
         let peers = item.key("peers").map(Node::items).unwrap_or_default();
         for (number, peer) in peers.iter().enumerate() {
@@ -181,14 +212,25 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the way on to the mistake of a name that no listener has: the line to add if there is a
-    /// kind of listener of that name, or else the names that there are.
-    pub(super) fn to_add(&self, mistake: Mistake, name: &str, known: &[&str]) -> Mistake {
-        if self.kinds().any(|it| it == name && it != AGENT) {
-            return mistake.advice(format!("add `- use: {name}` to `listeners`"));
+    /// Adds the way on to the mistake of a name that no listener has. If the name, or its part
+    /// before a dot, is a kind of listener, that is the names of the listeners of this kind, or
+    /// else the line to add. Of any other name, it is the names that there are.
+    pub(super) fn to_add(&self, mistake: Mistake, name: &str, known: &Known<'_>) -> Mistake {
+        let is_meant = |it: &&str| {
+            let rest = name.strip_prefix(it).filter(|_| *it != AGENT);
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+        };
+        if let Some(kind) = self.kinds().filter(is_meant).max_by_key(|it| it.len()) {
+            let payload = &name[kind.len()..];
+            let of_kind = known.kinds.iter().filter(|it| it.0 == kind);
+            let named: Vec<String> = of_kind.map(|it| format!("`{}{payload}`", it.1)).collect();
+            return mistake.advice(match named.is_empty() {
+                true => format!("add `- use: {kind}` to `listeners`"),
+                false => format!("the manifest's {kind} has another name: {}", named.join(", ")),
+            });
         }
-        let mistake = mistake.or_nearest(name, known.iter().copied());
-        mistake.advice(format!("there is {}", known.join(", ")))
+        let mistake = mistake.or_nearest(name, known.names.iter().copied());
+        mistake.advice(format!("there is {}", known.names.join(", ")))
     }
 
     fn listener(&self, item: &Node, path: &str, workflows: &Workflows<'_>) -> Option<Listener> {

@@ -10,26 +10,38 @@ use crate::listeners::metadata::Fields;
 use crate::listeners::trigger::{self, Triggers};
 use crate::listeners::workflow::definition::{Definition, TriggerKind};
 use crate::listeners::workflow::{Workflow, WrongDefinition};
-use crate::manifest::check::joined;
+use crate::manifest::check::{self, joined};
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::read::includes::WORKFLOWS;
+use crate::manifest::read::listeners::Known;
 use crate::manifest::settings::{At, Findings, Wrong};
 use crate::manifest::yaml::{self, Node, Value};
 use crate::xml;
 
-/// The workflows of a manifest that have no mistakes, each with the content of its file.
+/// The workflows of a manifest, each with the content of its file.
 #[derive(Default)]
-pub(super) struct Workflows<'a>(Vec<(&'a Node, Workflow)>);
+pub(super) struct Workflows<'a> {
+    /// The workflows. One whose file has mistakes lacks the parts with these mistakes.
+    all: Vec<(&'a Node, Workflow)>,
+    /// The names of the workflows whose files have mistakes.
+    wrong: BTreeSet<String>,
+}
 
 impl<'a> Workflows<'a> {
     fn get(&self, name: &str) -> Option<&(&'a Node, Workflow)> {
-        self.0.iter().find(|(_, it)| it.name() == name)
+        self.all.iter().find(|(_, it)| it.name() == name)
     }
 
-    /// Whether none of the included workflows has mistakes.
+    /// Whether each of the included files could be read as a workflow, if only in part.
     pub(super) fn are_all(&self, included: &[Node]) -> bool {
-        self.0.len() == included.len()
+        self.all.len() == included.len()
+    }
+
+    /// The listeners of the workflows whose files have mistakes.
+    pub(super) fn wrong_listeners(&self) -> Vec<Listener> {
+        let wrong = self.all.iter().filter(|(_, it)| self.wrong.contains(it.name()));
+        wrong.map(|(_, it)| it.clone().listener()).collect()
     }
 
     /// Whether an agent names a workflow with a trigger on the metadata of agents.
@@ -43,20 +55,18 @@ impl<'a> Workflows<'a> {
 impl Reader<'_> {
     /// Reads the included workflows.
     pub(super) fn workflows<'b>(&self, nodes: &'b [Node]) -> Workflows<'b> {
-        let read = |node: &'b Node| Some((node, self.workflow(node)?));
-        let all = Workflows(nodes.iter().filter_map(read).collect());
-        self.wrong_circles(&all);
-        all
-    }
-
-    fn workflow(&self, node: &Node) -> Option<Workflow> {
-        match read(self.file, node) {
-            Ok(it) => Some(self.with_environment(it, node)),
-            Err(all) => {
-                all.into_iter().for_each(|it| self.wrong(it));
-                None
+        let mut workflows = Workflows::default();
+        for node in nodes {
+            let (read, mistakes) = read(self.file, node);
+            if let Some(it) = read {
+                let is_wrong = !mistakes.is_empty();
+                workflows.wrong.extend(is_wrong.then(|| it.name().to_owned()));
+                workflows.all.push((node, self.with_environment(it, node)));
             }
+            mistakes.into_iter().for_each(|it| self.wrong(it));
         }
+        self.wrong_circles(&workflows);
+        workflows
     }
 
     /// The workflow, with the variables that its file lists.
@@ -76,7 +86,7 @@ impl Reader<'_> {
         // Maps the name of a workflow to its agents. Each agent has the workflow's mistakes about
         // the agent's metadata fields.
         let mut agents: BTreeMap<&str, Vec<(&str, Vec<WrongDefinition>)>> = BTreeMap::new();
-        for (node, workflow) in &all.0 {
+        for (node, workflow) in &all.all {
             if let Err(error) = triggers.add(workflow) {
                 let path = "trigger.conditions";
                 let mistake = Mistake::new(along(node, path).place, error.wrong.to_string());
@@ -109,10 +119,10 @@ impl Reader<'_> {
             let workflows = named.iter().map(|(_, it)| it);
             let _ = triggers.watch(agent, fields, workflows);
         }
-        for (node, workflow) in &all.0 {
+        for (node, workflow) in &all.all {
             self.wrong_fields(node, agents.remove(workflow.name()).unwrap_or_default());
         }
-        let idle = all.0.iter().filter(|(_, it)| watches_metadata(it));
+        let idle = all.all.iter().filter(|(_, it)| watches_metadata(it));
         for (node, workflow) in idle.filter(|(_, it)| !watching.contains(it.name())) {
             let text = format!("the trigger of `{}` watches no agent", workflow.name());
             let mistake = Mistake::new(along(node, "trigger").place, text).at("trigger");
@@ -159,7 +169,7 @@ impl Reader<'_> {
         &self,
         nodes: &[Node],
         names: &BTreeMap<&str, Option<Place>>,
-        known: &[&str],
+        known: &Known<'_>,
     ) {
         for node in nodes {
             let mut found = Vec::new();
@@ -180,8 +190,8 @@ impl Reader<'_> {
     /// Adds a mistake for each workflow that runs itself, directly or through other workflows.
     fn wrong_circles(&self, all: &Workflows<'_>) {
         let calls: BTreeMap<&str, Vec<&str>> =
-            all.0.iter().map(|(_, it)| (it.name(), it.definition().targets())).collect();
-        for (node, workflow) in &all.0 {
+            all.all.iter().map(|(_, it)| (it.name(), it.definition().targets())).collect();
+        for (node, workflow) in &all.all {
             let name = workflow.name();
             let (mut reached, mut open) = (BTreeSet::new(), calls[name].clone());
             while let Some(next) = open.pop() {
@@ -211,13 +221,15 @@ fn watches_metadata(workflow: &Workflow) -> bool {
     trigger.is_some_and(|it| it.kind() == TriggerKind::MetadataMatch)
 }
 
-/// The listeners of the workflows, and the listener `trigger` if there is a trigger.
+/// The listeners of the workflows without mistakes, and the listener `trigger` if there is a
+/// trigger.
 pub(super) fn workflow_listeners<'b>(
     all: &Workflows<'b>,
     triggers: Triggers,
     root: &'b Node,
 ) -> Vec<(&'b Node, String, Listener)> {
-    let listeners = all.0.iter().map(|(node, it)| (*node, String::new(), it.clone().listener()));
+    let right = all.all.iter().filter(|(_, it)| !all.wrong.contains(it.name()));
+    let listeners = right.map(|(node, it)| (*node, String::new(), it.clone().listener()));
     let triggers = (!triggers.is_empty()).then(|| (root, String::new(), triggers.listener()));
     listeners.chain(triggers).collect()
 }
@@ -243,12 +255,16 @@ pub(super) fn trigger_places(workflows: &[Node]) -> BTreeMap<(String, &'static s
 pub(crate) fn workflow(file: &Path, bytes: &[u8]) -> Result<Workflow, Mistakes> {
     let wrong = |all| Mistakes::new(&file.display().to_string(), all);
     let node = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
-    read(file, &node).map_err(wrong)
+    match read(file, &node) {
+        (Some(workflow), mistakes) if mistakes.is_empty() => Ok(workflow),
+        (_, mistakes) => Err(wrong(mistakes)),
+    }
 }
 
-/// Reads a workflow. Paths in it start at the folder of `file`.
-fn read(file: &Path, node: &Node) -> Result<Workflow, Vec<Mistake>> {
-    let (mended, mut mistakes) = without_mistakes(file, node);
+/// Reads a workflow. Paths in it start at the folder of `file`. Also returns all mistakes of the
+/// file. A workflow with mistakes lacks the parts that have them. None if the rest is no workflow.
+fn read(file: &Path, node: &Node) -> (Option<Workflow>, Vec<Mistake>) {
+    let (mut mended, mut mistakes) = without_mistakes(file, node);
     let name = mended.key("name").and_then(Node::text).unwrap_or_default();
     if mended.key("name").is_some() && !xml::is_name(name) {
         let at = node.key("name").unwrap_or(node);
@@ -263,32 +279,44 @@ fn read(file: &Path, node: &Node) -> Result<Workflow, Vec<Mistake>> {
         let mistake = Mistake::new(at.place, text).at("name");
         mistakes.push(mistake.advice("give it another `name:`"));
     }
-    let (json, _) = whole::<serde_json::Value>(file, &mended);
-    let json = match json {
-        Ok(json) => json,
-        Err(error) if mistakes.is_empty() => {
-            return Err(vec![Mistake::new(node.place, error.to_string())]);
-        }
-        Err(_) => return Err(mistakes),
-    };
-    match Workflow::from_json(json) {
-        Ok(workflow) if mistakes.is_empty() => Ok(workflow),
-        Ok(_) => Err(mistakes),
-        Err(all) => {
-            let is_new = |it: &&WrongDefinition| {
-                // What is left out because of its own mistake is no further one.
-                let is_part = |of: &Mistake| it.path.is_empty() || of.path.starts_with(&*it.path);
-                !mistakes.iter().any(is_part)
-            };
-            let placed = all.all().iter().filter(is_new);
-            let more: Vec<Mistake> = placed
-                .map(|it| Mistake::new(along(node, &it.path).place, &*it.message).at(&it.path))
-                .collect();
-            Err(mistakes.into_iter().chain(more).collect())
-        }
+    let (workflow, more) = made(file, node, &mended, &mistakes);
+    mistakes.extend(more);
+    check::twice_below(node, "", &mut mistakes);
+    if mistakes.iter().any(|it| it.path.starts_with(TRIGGER)) && mended.key(TRIGGER).is_some() {
+        // A trigger with mistakes isn't compared with the agents that it watches.
+        leave_out(&mut mended, TRIGGER);
+        return (made(file, node, &mended, &mistakes).0, mistakes);
     }
+    (workflow, mistakes)
 }
 
+/// Makes the workflow of a file without the parts that have mistakes. Also returns the mistakes of
+/// the workflow that don't follow from those that are known.
+fn made(
+    file: &Path,
+    node: &Node,
+    mended: &Node,
+    mistakes: &[Mistake],
+) -> (Option<Workflow>, Vec<Mistake>) {
+    let (json, _) = whole::<serde_json::Value>(file, mended);
+    let (workflow, wrong) = match json {
+        Ok(json) => Workflow::with_mistakes(json),
+        Err(error) => {
+            (None, vec![WrongDefinition { path: String::new(), message: error.to_string() }])
+        }
+    };
+    let is_new = |it: &&WrongDefinition| {
+        // What is left out because of its own mistake is no further one.
+        let is_part = |of: &Mistake| it.path.is_empty() || of.path.starts_with(&*it.path);
+        !mistakes.iter().any(is_part)
+    };
+    let placed =
+        |it: &WrongDefinition| Mistake::new(along(node, &it.path).place, &*it.message).at(&it.path);
+    (workflow, wrong.iter().filter(is_new).map(placed).collect())
+}
+
+/// The key of a workflow's trigger.
+const TRIGGER: &str = "trigger";
 /// How many values with mistakes are left out, so that the rest of a file can be read.
 const LEFT_OUT_MAX: usize = 32;
 

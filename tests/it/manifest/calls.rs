@@ -187,3 +187,133 @@ fn a_triggers_mistakes_come_with_those_of_other_keys() {
         ],
     );
 }
+
+/// A scene with a scripted model `m`, an agent `bot` with these keys, and these further listeners.
+fn with_agent(listeners: &str, agent: &str, workflow: &str) -> Scene {
+    let scene = Scene::new();
+    scene.write("r.txt", "%% reply\nx\n");
+    scene.write("flow.yml", format!("kind: Workflow\nname: flow\n{workflow}\n"));
+    let manifest = format!(
+        "include: [flow.yml]\n\
+         models: {{m: {{use: scripted, file: r.txt}}}}\n\
+         listeners:\n\
+         - {{use: calculate}}\n\
+         - {{use: echo}}\n\
+         {listeners}\
+         - {{use: agent, name: bot, model: m, {agent}}}\n"
+    );
+    scene.write("organism.yaml", manifest);
+    scene
+}
+
+const ECHO: &str = "steps: [{name: a, target: echo, parameters: {text: x}}]";
+
+#[test]
+fn a_workflows_mistakes_hide_none_about_its_agents() {
+    let agent = "workflows: [flow], metadata: {fields: {mood: {type: enum, values: [A, B]}}}";
+    let about_steps = "${metadata.moood}: metadata has no moood; did you mean mood?";
+    for (first, wrong) in
+        [("{text: \"${agent.namee}\"}", "`agent` has no `namee`"), ("text", "flow.yml:5:39: ")]
+    {
+        let steps = format!(
+            "trigger: {{conditions: {{mood: C}}}}\n\
+             steps:\n\
+             - {{name: a, target: echo, parameters: {first}}}\n\
+             - {{name: b, target: echo, parameters: {{text: \"${{metadata.moood}}\"}}}}\n"
+        );
+        let ran = with_agent("", agent, &steps).run(&["check"]).code(1);
+        ran.says(&[
+            "3 mistakes",
+            wrong,
+            "for the agent `bot`: ",
+            "`metadata.mood` is one of A, B",
+            about_steps,
+        ]);
+    }
+    // A trigger with a mistake of its own isn't compared with the agent.
+    let steps = "trigger: {fire: often, conditions: {mood: C}}\n\
+                 steps: [{name: b, target: echo, parameters: {text: \"${metadata.moood}\"}}]\n";
+    let ran = with_agent("", agent, steps).run(&["check"]).code(1);
+    ran.says(&["2 mistakes", "flow.yml:3:17: ", about_steps]);
+}
+
+#[test]
+fn a_mistake_of_the_manifest_hides_none_of_a_trigger() {
+    let payload = "trigger: {payload: ecko}";
+    let about = "no listener takes or sends a payload `ecko`; did you mean `echo`?";
+    let checked = |manifest: &str, trigger: &str| {
+        let scene = with_agent("", "peers: [echo]", &format!("{trigger}\n{ECHO}"));
+        let whole = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+        scene.write("organism.yaml", format!("{manifest}\n{whole}"));
+        scene.run(&["check"]).code(1)
+    };
+    checked("heartbeet: 5s", payload).says(&["2 mistakes", about]);
+    // A payload that can't be read may be the one that the trigger watches.
+    let ran = checked("schemas: [ecko.schema.json]", payload).says(&["1 mistake"]);
+    assert!(!ran.out.contains(about) && !ran.err.contains(about), "{ran:?}");
+    let condition = "trigger: {type: fault, conditions: {cod: P0011}}";
+    checked("schemas: [ecko.schema.json]", condition).says(&["2 mistakes", "`fault` has no `cod`"]);
+}
+
+#[test]
+fn the_line_to_add_is_told_for_a_payload_of_a_kind_too() {
+    let steps = "steps: [{name: a, target: files.read, parameters: {path: a}}]";
+    let add = "add `- use: files` to `listeners`";
+    with_agent("", "peers: [echo]", steps)
+        .run(&["check"])
+        .code(1)
+        .says(&["there is no listener `files.read`", add]);
+    let feed = "context_feeds: [{id: a, source: {type: tool, name: files.tree}}]";
+    with_agent("", feed, ECHO)
+        .run(&["check"])
+        .code(1)
+        .says(&["there is no listener `files.tree`", add]);
+    let repo = "- {use: files, name: repo, settings: {root: .}}\n";
+    with_agent(repo, "peers: [files]", steps).run(&["check"]).code(1).says(&[
+        "there is no listener `files`",
+        "the manifest's files has another name: `repo`",
+        "the manifest's files has another name: `repo.read`",
+    ]);
+}
+
+#[test]
+fn a_templates_parameters_are_those_of_its_payload() {
+    let shell = "- {use: shell, settings: {programs: [ls]}}\n";
+    let agent = |templates: &str| format!("peers: [echo], action_templates: {{{templates}}}");
+    let wrong = agent(
+        "t: {name: echo, parameters: {tex: \"{{x}}\"}}, \
+         u: {name: ecko, parameters: {text: a}}, \
+         v: {name: calculate, parameters: {expression: \"{{x}}\", values: \"{{y}}\"}}, \
+         w: {name: shell, parameters: {command: [ls, \"a {{x}}\", \"{{y}}\", \"--n={{z}}\"]}}, \
+         x: {name: echo, parameters: {text: a}, compensate: {name: echo}}",
+    );
+    with_agent(shell, &wrong, ECHO).run(&["check"]).code(1).says(&[
+        "4 mistakes",
+        "`echo` has no property \"tex\"; it has \"text\"",
+        "there is no listener `ecko`; did you mean `echo`?",
+        "and not within `a {{x}}`",
+        "`echo` needs the property \"text\"",
+    ]);
+    let right = agent(
+        "t: {name: \"{{tool}}\", parameters: {tex: a}}, \
+         u: {name: echo, parameters: {text: \"{{x}}\"}}, \
+         v: {name: shell, parameters: {command: [ls, --, \"{{x}}\"]}}",
+    );
+    with_agent(shell, &right, ECHO).run(&["check"]).code(0);
+}
+
+#[test]
+fn a_key_that_stands_twice_in_a_workflow_is_told() {
+    check(
+        TOOLS,
+        "steps:\n\
+         - {name: a, target: echo, target: calculate, parameters: {text: one, text: two}}\n\
+         outputs: {x: \"${steps.a}\"}\n\
+         outputs: {y: \"${steps.a}\"}\n",
+        &[
+            "4 steps[0].target: `target` stands here again, after line 4",
+            "4 steps[0].parameters.text: `text` stands here again, after line 4",
+            "6 outputs: `outputs` stands here again, after line 5",
+        ],
+    );
+}
