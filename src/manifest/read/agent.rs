@@ -479,7 +479,7 @@ fn internal(node: &Node) -> InternalActions {
 }
 
 /// The mistake that a model has no price although the manifest limits the cost.
-fn unpriced(node: &Node) -> Mistake {
+pub(super) fn unpriced(node: &Node) -> Mistake {
     let name = cut(node.text().unwrap_or_default());
     let text = format!("`tree_cost_micros_max` can't hold the model `{name}`: it has no price");
     Mistake::new(node.place, text).advice(

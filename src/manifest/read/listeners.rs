@@ -297,7 +297,10 @@ impl Reader<'_> {
         let is_told = !all.is_empty();
         all.into_iter().for_each(|it| self.wrong(it));
         match made {
-            Ok(listener) => Some(listener),
+            Ok(listener) => {
+                self.wrong_prices(item, node, &path);
+                Some(listener)
+            }
             Err(Unmade::Settings(_)) if is_told => None,
             Err(error) => {
                 let is_unknown =
@@ -312,6 +315,40 @@ impl Reader<'_> {
                 self.wrong(Mistake::new(node.place, error.to_string()).at(&path));
                 None
             }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Adds a mistake for each model without a price that a listener's settings name, if the
+    /// manifest limits what a tree may cost. A listener `llm` without the key `models` may ask all
+    /// models.
+    fn wrong_prices(&self, item: &Node, settings: &Node, path: &str) {
+        if !self.limits_cost {
+            return;
+        }
+        let is_unpriced = |name: &str| self.models.get(name).is_ok_and(|it| it.price().is_none());
+        let model = settings.key("model").map(|it| (it, joined(path, "model")));
+        let listed = settings.key("models").map(Node::items).unwrap_or_default();
+        let listed = listed.iter().enumerate();
+        let listed = listed.map(|(number, it)| (it, joined(path, &format!("models[{number}]"))));
+        let mut told = Vec::new();
+        for (at, path) in model.into_iter().chain(listed) {
+            if let Some(name) = at.text().filter(|it| is_unpriced(it)) {
+                told.push(name);
+                self.wrong(agent::unpriced(at).at(&path));
+            }
+        }
+        let Some(at) = item.key("use").filter(|it| it.text() == Some("llm")) else { return };
+        let is_other = |it: &String| is_unpriced(it) && !told.contains(&it.as_str());
+        let others: Vec<String> = self.models.names().filter(is_other).collect();
+        if settings.key("models").is_none() && !others.is_empty() {
+            let text = format!(
+                "`tree_cost_micros_max` can't hold `llm`, which may ask models without a price: {}",
+                others.join(", ")
+            );
+            let advice = "list those that it may ask, as in `settings: {model: m, models: [m]}`";
+            self.wrong(Mistake::new(at.place, text).at(path).advice(advice));
         }
     }
 }

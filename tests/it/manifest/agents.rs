@@ -416,3 +416,26 @@ fn a_limit_of_cost_needs_models_with_a_price() {
     check("tree_cost_micros_max: unlimited", "").code(0);
     check("tree_tokens_max: 1000", "").code(0);
 }
+
+#[test]
+fn a_limit_of_cost_needs_a_price_of_each_model_that_a_listener_may_ask() {
+    let check = |settings: &str| {
+        let scene = Scene::new();
+        let model = "use: openai, url: \"http://127.0.0.1:1/v1\", model: homemade";
+        scene.write(
+            "organism.yaml",
+            format!(
+                "limits: {{tree_cost_micros_max: 1000}}\n\
+                 models:\n  t: {{{model}}}\n  free: {{{model}, price: {{input: 0, output: 0}}}}\n\
+                 listeners: [{{use: llm, settings: {{{settings}}}}}]\n"
+            ),
+        );
+        scene.run(&["check"])
+    };
+    let text = "`tree_cost_micros_max` can't hold the model `t`: it has no price";
+    check("model: t").code(1).says(&["1 mistake", text]);
+    check("model: free, models: [free, t]").code(1).says(&["1 mistake", text]);
+    let others = "can't hold `llm`, which may ask models without a price: t";
+    check("model: free").code(1).says(&["1 mistake", others, "models: [m]"]);
+    check("model: free, models: [free]").code(0);
+}
