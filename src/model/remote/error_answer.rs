@@ -25,6 +25,9 @@ pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
     let mut error = refused(status, &body, &headers, response.url());
     error.said = said(&settings.hide(body.message.as_deref().unwrap_or(title(&text))));
     error.retry_after = retry_after(&headers, clock::wall_us());
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        error.retry_after = error.retry_after.or_else(|| limit_reset(&headers));
+    }
     error
 }
 
@@ -220,10 +223,54 @@ fn retry_after(headers: &HeaderMap, now_us: u64) -> Option<Duration> {
     Some(Duration::from_micros(at_us.saturating_sub(now_us)))
 }
 
+/// Returns the time until OpenAI's limits of requests and of tokens are as they were, the longer of
+/// the two. A limit that has something left is left out, unless both have: then the tokens that are
+/// left are too few for the prompt. The headers hold times such as `1m2s` or `20ms`.
+fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
+    let of = |name: String| headers.get(name)?.to_str().ok().map(str::trim);
+    let reset = |what: &str| {
+        let text = of(format!("x-ratelimit-reset-{what}"))?;
+        let seconds = text.parse::<f64>().ok();
+        let time = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        time.or_else(|| text.parse::<jiff::SignedDuration>().ok()?.try_into().ok())
+    };
+    let has_more = |what: &str| {
+        let left = of(format!("x-ratelimit-remaining-{what}"));
+        left.and_then(|it| it.parse::<u64>().ok()).is_some_and(|it| it > 0)
+    };
+    let used_up = ["requests", "tokens"].into_iter().filter(|it| !has_more(it));
+    used_up.filter_map(reset).max().or_else(|| reset("tokens"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reqwest::header::HeaderName;
     use serde_json::json;
+
+    #[test]
+    fn a_limit_that_says_when_it_is_reset_is_a_time_to_wait() {
+        let check = |all: &[(&'static str, &'static str)], expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in all {
+                let name: HeaderName = format!("x-ratelimit-{name}").parse().unwrap();
+                headers.insert(name, value.parse().unwrap());
+            }
+            assert_eq!(limit_reset(&headers), expected.map(Duration::from_millis), "{all:?}");
+        };
+        check(&[("reset-requests", "1m2s")], Some(62_000));
+        check(&[("reset-tokens", "6m0s"), ("reset-requests", "20ms")], Some(360_000));
+        check(&[("reset-tokens", "1h2m3.5s")], Some(3_723_500));
+        check(&[("reset-tokens", "7.66s")], Some(7_660));
+        check(&[("reset-requests", "2")], Some(2_000));
+        let left = [("remaining-requests", "9999"), ("reset-requests", "8m")];
+        check(&[left[0], left[1], ("reset-tokens", "3s")], Some(3_000));
+        check(&[left[0], left[1], ("remaining-tokens", "10"), ("reset-tokens", "3s")], Some(3_000));
+        check(&left, None);
+        check(&[("reset-requests", "soon")], None);
+        check(&[("reset-requests", "-2s")], None);
+        check(&[], None);
+    }
 
     #[test]
     fn a_failure_has_its_kind() {
