@@ -24,8 +24,9 @@ use super::variables::{KnownValue, Lookup, Unresolved, put};
 use super::words::{Action, ActionError, ActionKind, CommandLine, Dialect, NAME};
 use super::words::{TemplateText, WORKFLOWS};
 
-/// The type of a listener that is an agent.
+/// The types of listeners that are agents and workflows.
 const AGENT: &str = "agent";
+const WORKFLOW: &str = "workflow";
 /// The maximum number of names that the error about an unknown name lists.
 const NAMES_MAX: usize = 20;
 
@@ -84,10 +85,11 @@ fn given(parameters: &Parameters) -> Vec<&str> {
     }
 }
 
-/// Notes in an action without a timeout that it calls an agent, which works as long as it needs.
+/// Notes in an action without a timeout that it calls an agent or a workflow. Both work as long as
+/// they need: a workflow has a timeout of its own, or none.
 pub fn untimed(action: &mut Action, all: &Capabilities) {
-    let is_agent = |it: Called<'_>| it.listener.kind == AGENT;
-    if action.timeout.is_none() && find(all, &action.name, &[], |_| true).is_ok_and(is_agent) {
+    let is_long = |it: Called<'_>| matches!(&*it.listener.kind, AGENT | WORKFLOW);
+    if action.timeout.is_none() && find(all, &action.name, &[], |_| true).is_ok_and(is_long) {
         action.untimed = Some(true);
     }
 }

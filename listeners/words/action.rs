@@ -61,7 +61,8 @@ pub struct Action {
     /// How long each attempt may take; default five minutes.
     #[payload(attribute, example = "PT30S")]
     pub timeout: Option<SignedDuration>,
-    /// Whether it has no default timeout, since it calls an agent. Absent means that it has one.
+    /// Whether it has no default timeout, since it calls an agent or a workflow. Absent means that
+    /// it has one.
     #[payload(attribute, no_example)]
     pub untimed: Option<bool>,
     /// How many retries it has; default 0.

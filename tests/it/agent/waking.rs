@@ -4,9 +4,11 @@ use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::agent::settings::{Settings, Wake};
 use pumphouse::listeners::agent::words::{CognitionIn, Notice, Stopped};
 use pumphouse::listeners::words::agent::AgentProgress;
+use pumphouse::listeners::workflow::Workflow;
 use pumphouse::model::Kind;
 use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::{ThreadNote, ThreadSpawned};
+use serde_json::json;
 
 use super::one_asker::{last, oracle_saying, played, responses, tool};
 use super::world::World;
@@ -93,13 +95,21 @@ fn a_message_ends_the_wait_for_all() {
     assert_eq!(turns(&world, &thread), 2);
 }
 
+/// A workflow that calls the helper.
+fn boss(_: &World) -> Listener {
+    let step = json!({"name": "a", "target": "helper", "parameters": {"text": "Do it."}});
+    let definition = json!({"name": "boss", "steps": [step], "outputs": {"a": "${steps.a}"}});
+    Workflow::from_json(definition).unwrap().listener()
+}
+
 /// A lead that says these, and a helper that says those, a second for each turn.
 fn helped(lead: &[&str], helper: &[&str], default: Duration) -> (World, ThreadId, Vec<String>) {
-    let world = World::new(1);
+    let mut world = World::new(1);
+    world.besides = Some(boss);
     let (agent, seen) = oracle_saying(&world, lead);
     let mut settings = Settings::default();
     settings.action_limits.timeout = default;
-    let agent = agent.settings(settings).peers(["helper"]);
+    let agent = agent.settings(settings).peers(["helper", "boss"]);
     let replies: Vec<String> = helper.iter().map(|it| (*it).to_owned()).collect();
     let model = Scripted::new(move |_: &Prompt, turn| {
         let text = replies[usize::try_from(turn).unwrap() - 1].clone();
@@ -140,6 +150,15 @@ fn a_helper_that_runs_is_said_to_run() {
 #[test]
 fn the_default_timeout_cuts_no_helper() {
     let lead = [&*call(""), "<thought>I wait.</thought>", "<response>${h}</response>"];
+    let (world, thread, _) = helped(&lead, &STEPS, Duration::from_secs(2));
+    assert_eq!(world.all::<ActionResult>(&thread)[0].status, Status::Ok);
+    assert_eq!(responses(&world, &thread), ["All done."]);
+}
+
+#[test]
+fn the_default_timeout_cuts_no_workflow() {
+    let call = call("").replacen("helper", "boss", 1);
+    let lead = [&*call, "<thought>I wait.</thought>", "<response>${h}</response>"];
     let (world, thread, _) = helped(&lead, &STEPS, Duration::from_secs(2));
     assert_eq!(world.all::<ActionResult>(&thread)[0].status, Status::Ok);
     assert_eq!(responses(&world, &thread), ["All done."]);
