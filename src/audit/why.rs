@@ -1,7 +1,7 @@
 //! Explains why an entry is in the log. The causal chain of an entry is the list of messages that
 //! led to it: each message was sent while the message before it was handled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -17,9 +17,16 @@ use crate::xml::Element;
 const LOOKED_AT_MAX: u64 = 10_000;
 /// The name of the message that tells a listener which of its awaited threads have ended.
 const AWAITED: &str = "threads-awaited";
-/// The name of the message with the result of an action, and the namespace of agents' payloads.
+/// The names of actions, of the messages with the result of an action and with the content of a
+/// feed, of an agent's replies and of its responses; and the namespace of agents' payloads.
+const ACTION: &str = "action";
 const RESULT: &str = "action-result";
+const FEED: &str = "context_feed";
+const REPLY: &str = "cognition_out";
+const RESPONSE: &str = "response";
 const AGENTS: &str = "https://xml-pipeline.org/ns/agent/v1";
+/// How many entries before and behind a response are searched for the reply that it stands in.
+const REPLY_LOOKED_AT: u64 = 1_000;
 /// The most steps that are shown. Of a longer causal chain, the last steps are shown.
 const STEPS_MAX: usize = 1_000;
 
@@ -37,8 +44,8 @@ pub struct Step {
     pub fork: Option<EntryId>,
     /// Other child threads whose results led to the message, too.
     pub joined: Vec<Joined>,
-    /// Other results of actions that led to the message, too: those that its sender got between the
-    /// message that it answers and this one.
+    /// Other results that led to the message, too: those of actions that its sender got between the
+    /// message that it answers and this one, and the feeds and earlier results that it refers to.
     pub results: Vec<Arc<Entry>>,
 }
 
@@ -157,25 +164,90 @@ async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>,
     Ok(joined)
 }
 
-/// Finds the results of actions that a step's sender got for the work that the step answers.
-/// Results in the causal chain itself are left out.
+/// Finds the results that a step is made of: those of actions that its sender got for the work that
+/// the step answers, and the feeds and earlier results that the sender's reply refers to. Results
+/// in the causal chain itself are left out.
 async fn results(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Arc<Entry>>, Error> {
     let entry = &steps[at].entry;
     let own = |it: &&EntryId| it.thread == entry.id.thread;
     let Some(asked) = entry.reply_to.as_ref().filter(own) else { return Ok(Vec::new()) };
-    let from = asked.seq.max(entry.id.seq.saturating_sub(LOOKED_AT_MAX));
+    let reply = reply(log, entry).await?;
+    let from = entry.id.seq.saturating_sub(LOOKED_AT_MAX);
     let mut pages = Pages::of(log, &entry.id.thread).after(from).upto(entry.id.seq - 1);
-    let mut results = Vec::new();
+    let (mut results, mut named, mut keys) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     while let Some(page) = pages.next().await? {
-        let is_result = |it: &&Arc<Entry>| {
-            it.name.local() == RESULT
-                && it.name.namespace() == AGENTS
-                && it.to.as_ref() == Some(&entry.from)
-                && steps.iter().all(|step| step.entry.id != it.id)
-        };
-        results.extend(page.iter().filter(is_result).cloned());
+        for it in page {
+            if is_of_agents(&it, ACTION) && it.from == entry.from {
+                let [id, _, key] = names(&it);
+                keys.insert(id, key);
+                continue;
+            }
+            let is_result = is_of_agents(&it, RESULT);
+            if !is_result && !is_of_agents(&it, FEED) || it.to.as_ref() != Some(&entry.from) {
+                continue;
+            }
+            let is_of_work = is_result && it.id.seq > asked.seq;
+            let [id, called, _] = names(&it);
+            let key = keys.get(&id).cloned().flatten();
+            let names = [id, called, key].into_iter().flatten();
+            for name in names.filter(|it| refers(&reply, it)) {
+                if is_of_work {
+                    named.remove(&name);
+                } else {
+                    named.insert(name, it.clone());
+                }
+            }
+            results.extend(is_of_work.then_some(it));
+        }
     }
+    results.extend(named.into_values());
+    results.sort_by_key(|it| it.id.seq);
+    results.dedup_by_key(|it| it.id.seq);
+    results.retain(|it| steps.iter().all(|step| step.entry.id != it.id));
     Ok(results)
+}
+
+/// The text of the reply in which an agent wrote a response. Empty if the entry is no response.
+async fn reply(log: &dyn Log, response: &Entry) -> Result<String, Error> {
+    let turn = |it: &Entry| {
+        let element = Element::from_canonical(it.body.clone()).ok()?;
+        Some((element.attribute("turn")?.to_owned(), element.text().into_owned()))
+    };
+    let Some((of, _)) = turn(response).filter(|_| is_of_agents(response, RESPONSE)) else {
+        return Ok(String::new());
+    };
+    // A reply stands before its last response, and behind those that were sent while it came.
+    let from = response.id.seq.saturating_sub(REPLY_LOOKED_AT);
+    let upto = response.id.seq.saturating_add(REPLY_LOOKED_AT);
+    let mut pages = Pages::of(log, &response.id.thread).after(from).upto(upto);
+    let mut text = String::new();
+    while let Some(page) = pages.next().await? {
+        let replies = page.iter().filter(|it| is_of_agents(it, REPLY) && it.from == response.from);
+        text.extend(replies.filter_map(|it| turn(it)).filter(|it| it.0 == of).map(|it| it.1));
+    }
+    Ok(text)
+}
+
+/// Whether an entry is a payload of agents with this local name.
+fn is_of_agents(entry: &Entry, local: &str) -> bool {
+    entry.name.local() == local && entry.name.namespace() == AGENTS
+}
+
+/// The id of an action, a result or a feed, what it calls, and its output key.
+fn names(entry: &Entry) -> [Option<String>; 3] {
+    let element = Element::from_canonical(entry.body.clone()).ok();
+    let of = |name: &str| element.as_ref()?.attribute(name).map(str::to_owned);
+    [of("id"), of("name"), of("output_key")]
+}
+
+/// Whether a text has a reference that begins with this name.
+fn refers(text: &str, name: &str) -> bool {
+    let mut rests = text.match_indices('$').map(|(at, _)| &text[at + 1..]);
+    rests.any(|it| {
+        let rest = it.strip_prefix('{').unwrap_or(it).strip_prefix(name);
+        let continues = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-');
+        rest.is_some_and(|it| !it.starts_with(continues))
+    })
 }
 
 async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
@@ -235,11 +307,12 @@ pub fn told(steps: &[Step], style: Style) -> String {
     out
 }
 
-/// What a result is of, and its status: `sum: calculate, ok`.
+/// What a result or a feed is of, and its status: `sum: calculate, ok`.
 fn of_result(result: &Entry) -> String {
     let Ok(element) = Element::from_canonical(result.body.clone()) else { return String::new() };
     let of = |name: &str| element.attribute(name).unwrap_or_default().to_owned();
-    format!("{}: {}, {}", of("id"), of("name"), of("status"))
+    let source = if is_of_agents(result, FEED) { "source" } else { "name" };
+    format!("{}: {}, {}", of("id"), of(source), of("status"))
 }
 
 /// A sentence that says what a step did.

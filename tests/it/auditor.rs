@@ -79,6 +79,51 @@ fn why_names_every_result_that_an_answer_is_made_of() {
     assert!(told.contains("calculate, ok"), "{told}");
 }
 
+/// The action of a feed, or of an earlier answer, is a result that an answer is made of.
+#[test]
+fn why_names_feeds_and_results_of_earlier_work() {
+    let scene = Scene::new();
+    let actions = &REPLIES[..REPLIES.find("%% reply\n<response>").unwrap()];
+    scene.write(
+        "conv.txt",
+        format!(
+            "{actions}%% reply\n<response>They are ${{a}} and ${{b}}.</response>\n\
+             %% reply\n<response>As I said: ${{a}}, $b.</response>\n"
+        ),
+    );
+    scene.write("feedy.txt", "%% reply\n<response>$one and $two</response>\n");
+    let feed = |id: &str, sum: &str| {
+        let params = format!("params: {{expression: \"{sum}\"}}");
+        format!("{{id: {id}, source: {{type: tool, name: calculate, {params}}}}}")
+    };
+    let feeds = [feed("one", "1+0"), feed("two", "1+1"), feed("three", "1+2")].join(", ");
+    scene.write(
+        "organism.yaml",
+        format!(
+            "models: {{c: {{use: scripted, file: conv.txt}}, f: {{use: scripted, file: feedy.txt}}}}\n\
+             listeners:\n- {{use: calculate}}\n\
+             - {{use: agent, name: conv, model: c, peers: [calculate]}}\n\
+             - {{use: agent, name: feedy, model: f, context_feeds: [{feeds}]}}\n"
+        ),
+    );
+    let server = scene.serve(&[]);
+    let ask = |agent: &str| format!("<{agent} xmlns=\"https://xml-pipeline.org/ns/{agent}/v1\"/>");
+    let thread = send(&scene, &server, &ask("conv"));
+    let again = ["send", "--json", "--connect", &server.address, "--thread", &thread];
+    scene.pipe(&again, &ask("conv")).code(0);
+    let of_feeds = send(&scene, &server, &ask("feedy"));
+    let why = |thread: &str, expected: &[&str], others: &[&str]| {
+        let all = scene.run(&["show", thread, "--payload", "response", "--json"]).objects();
+        let answer = all.last().unwrap()["entry"].as_str().unwrap();
+        let told = scene.run(&["why", answer]).code(0).out;
+        assert!(expected.iter().all(|it| told.contains(it)), "{expected:?} in {told}");
+        assert!(others.iter().all(|it| !told.contains(it)), "{others:?} in {told}");
+    };
+    why(&thread, &["a: calculate, ok", "b: calculate, ok"], &["c: calculate"]);
+    why(&of_feeds, &["one: calculate, fresh", "two: calculate, fresh"], &["three: calculate"]);
+    drop(server);
+}
+
 #[test]
 fn a_thread_is_told_in_plain_words() {
     let scene = scene();
