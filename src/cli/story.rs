@@ -8,12 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::audit::{self, Paint, Style};
-use crate::engine::CORE_NAME;
 use crate::listener::Entry;
 use crate::listeners::action;
-use crate::listeners::action::words::{Action, ActionResult};
+use crate::listeners::action::words::{Action, ActionResult, CancelAction};
 use crate::listeners::agent::transcript::{Event, EventKind, transcript};
+use crate::listeners::workflow::words::{
+    ConditionDecided, RetryRefused, StepRefused, WorkflowFailed, WorkflowResult, WorkflowStarted,
+};
 use crate::wire::core::{ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus};
+use crate::xml::View;
 
 /// What one entry or event tells.
 pub(crate) struct Paragraph {
@@ -52,7 +55,10 @@ pub(crate) fn of_thread(entries: &[Entry]) -> Vec<Paragraph> {
     let mut told: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
     let mut agents = BTreeSet::new();
     for event in transcript(entries) {
-        agents.insert(event.agent.clone());
+        // Who gets the result of an action may be a workflow, too.
+        if !matches!(event.what, EventKind::ToolCallResult { .. }) {
+            agents.insert(event.agent.clone());
+        }
         told.entry(event.entry.unwrap_or_default()).or_default().push(event);
     }
     let mut story = Vec::new();
@@ -96,23 +102,90 @@ fn sent(entry: &Entry) -> Option<Paragraph> {
         let text = it.parameters.unwrap_or_default();
         return Some(Paragraph::new(seq, format!("{from} calls {}, {}", it.name, it.id), text));
     }
+    if let Some(it) = entry.decode_if::<CancelAction>() {
+        let id = it.id.as_deref().unwrap_or("all calls");
+        return Some(Paragraph::new(
+            seq,
+            format!("{from} cancels {id}"),
+            it.reason.unwrap_or_default(),
+        ));
+    }
     if let Some(it) = entry.decode_if::<ActionResult>() {
         let title = format!("{}: {}", it.id, it.status.as_str());
         return Some(Paragraph::new(seq, title, it.said()));
     }
-    // The listener `action` only passes calls on, and reminds itself of their time.
-    let is_own = from == action::NAME || from == CORE_NAME && entry.to() == Some(action::NAME);
-    if is_own || entry.to() == Some(from) && !entry.is_from_identity() {
+    if let Some((title, text)) = of_workflow(entry) {
+        return Some(Paragraph::new(seq, title, text));
+    }
+    // The listener `action` only passes calls and answers on, and reminds itself of their time. The
+    // first message of a thread that it opens says what the thread is about.
+    let is_passed_on = from == action::NAME && entry.seq() > 1 || entry.to() == Some(action::NAME);
+    if is_passed_on || entry.to() == Some(from) && !entry.is_from_identity() {
         return None;
     }
     let to = entry.to().unwrap_or("nobody");
-    let element = entry.element().ok()?;
-    let text = match element.elements().next() {
-        None => element.text().into_owned(),
-        Some(_) => audit::pretty(&element.canonical(), Style::PLAIN),
-    };
+    let mut text = String::new();
+    write_fields(entry.element().ok()?.view(), 0, &mut text);
     let title = format!("{from} → {to}: <{}>", entry.name().local());
     Some(Paragraph::new(seq, title, text))
+}
+
+/// The title and the text of what a workflow records or answers. None for any other entry.
+fn of_workflow(entry: &Entry) -> Option<(String, String)> {
+    let from = entry.from();
+    if let Some(it) = entry.decode_if::<WorkflowStarted>() {
+        let input = it.input.map(|it| listed(&it.0)).unwrap_or_default();
+        return Some((format!("{from} begins a run"), input));
+    }
+    if let Some(it) = entry.decode_if::<ConditionDecided>() {
+        let verdict = if it.holds { "holds" } else { "doesn't hold" };
+        let title = format!("{from}: the condition of {} {verdict}", it.step);
+        return Some((title, format!("{}\n{}", it.condition, listed(&it.saw.0))));
+    }
+    if let Some(it) = entry.decode_if::<StepRefused>() {
+        return Some((format!("{from} can't call {}", it.step), it.reason));
+    }
+    if let Some(it) = entry.decode_if::<WorkflowResult>() {
+        return Some((format!("{from} answers"), listed(&it.outputs.0)));
+    }
+    if let Some(it) = entry.decode_if::<WorkflowFailed>() {
+        let rest = |what: &str, steps: &[String]| match steps {
+            [] => String::new(),
+            steps => format!("\n{what}: {}", steps.join(", ")),
+        };
+        let (undone, left) = (rest("undone", &it.undone), rest("not undone", &it.not_undone));
+        return Some((format!("{from} fails"), format!("{}{undone}{left}", it.reason)));
+    }
+    let it = entry.decode_if::<RetryRefused>()?;
+    Some((format!("{from} doesn't repeat a run"), it.message))
+}
+
+/// Formats the fields of a JSON object as lines `name: value`.
+fn listed(value: &Value) -> String {
+    let fields = value.as_object().into_iter().flatten();
+    fields.map(|(name, value)| format!("{name}: {}\n", told(value))).collect()
+}
+
+/// Writes the text of an element, and its attributes and child elements as lines `name: value`.
+fn write_fields(of: View<'_>, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    for attribute in of.attributes() {
+        *out += &format!("{indent}{}: {}\n", attribute.local, attribute.value);
+    }
+    let has_fields = of.elements().next().is_some();
+    let text = of.text();
+    if !has_fields || !text.trim().is_empty() {
+        *out += &format!("{indent}{}\n", if has_fields { text.trim() } else { &*text });
+    }
+    for element in of.elements() {
+        let is_text = element.elements().next().is_none() && element.attributes().next().is_none();
+        if is_text {
+            *out += &format!("{indent}{}: {}\n", element.local(), element.text());
+        } else {
+            *out += &format!("{indent}{}:\n", element.local());
+            write_fields(element, depth + 1, out);
+        }
+    }
 }
 
 fn paragraph(event: &Event) -> Option<Paragraph> {

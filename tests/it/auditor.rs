@@ -153,6 +153,53 @@ fn a_thread_is_told_in_plain_words() {
 }
 
 #[test]
+fn a_run_of_a_workflow_is_told_in_plain_words() {
+    let scene = Scene::new();
+    scene.write(
+        "flow.yml",
+        "kind: Workflow\nname: flow\nsteps:\n\
+         - {name: a, target: calculate, parameters: {expression: \"${trigger.sum}\"}}\n\
+         - {name: b, target: calculate, condition: steps.a == 3, parameters: {expression: \"5\"}}\n\
+         outputs: {x: \"${steps.a}\"}\n",
+    );
+    let call = "<action id=\"f\">{\"name\": \"flow\", \"parameters\": {\"sum\": \"1+1\"}}</action>";
+    scene.write("r.txt", format!("%% reply\n{call}\n%% reply\n<response>${{f}}</response>\n"));
+    scene.write(
+        "organism.yaml",
+        "include: [flow.yml]\nmodels: {m: {use: scripted, file: r.txt}}\n\
+         listeners: [{use: calculate}, {use: agent, name: lead, model: m, peers: [flow]}]\n",
+    );
+    let server = scene.serve(&[]);
+    let ask = "<lead xmlns=\"https://xml-pipeline.org/ns/lead/v1\"/>";
+    let session = send(&scene, &server, ask);
+    let flow =
+        "<flow xmlns=\"https://xml-pipeline.org/ns/workflow/flow/v1\">{\"sum\": \"2\"}</flow>";
+    let pushed = send(&scene, &server, flow);
+    for (thread, asker, sum, value) in
+        [(format!("{session}.flow"), "action", "1+1", "2"), (pushed, "console", "2", "2")]
+    {
+        let told = scene.run(&["show", &thread, "--story"]).code(0).out;
+        let mut rest = &*told;
+        for text in [
+            &*format!("{asker} → flow: <flow>"),
+            "flow begins a run",
+            &format!("sum: {sum}"),
+            "flow calls calculate, a",
+            "a: ok",
+            "flow: the condition of b doesn't hold",
+            &format!("steps.a: {value}"),
+            "flow answers",
+            &format!("x: {value}"),
+        ] {
+            let at = rest.find(text).unwrap_or_else(|| panic!("no {text} in {told}"));
+            rest = &rest[at + text.len()..];
+        }
+        assert!(!told.contains("xmlns") && !told.contains("</"), "{told}");
+    }
+    drop(server);
+}
+
+#[test]
 fn an_export_takes_several_threads_and_is_verified_again() {
     let scene = scene();
     let server = scene.serve(&[]);
