@@ -51,3 +51,16 @@ fn who_takes_the_same_is_not_told_to_take_another_name() {
     let other = help("listeners: [{use: echo}, {use: calculate, name: echo}]");
     assert_eq!(other, "give this one a `name:` of its own");
 }
+
+#[test]
+fn a_variable_that_is_empty_is_told_as_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("organism.yaml");
+    let environment = |name: &str| (name == "E").then(String::new);
+    let builder = pumphouse::builder().with(pumphouse::listeners::factories);
+    let text = b"listeners: [{use: calculate, describe: \"${A:-${E}}\"}]";
+    let read = pumphouse::manifest::Manifest::read(&file, text, &environment, &builder);
+    let mistakes = read.err().unwrap().to_string();
+    let told = "what `\"${A:-${E}}\"` comes to is empty, and a text is expected";
+    assert!(mistakes.contains(told), "{mistakes}");
+}

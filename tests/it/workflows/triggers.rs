@@ -373,7 +373,9 @@ fn what_is_recorded_in_two_threads_is_one_event() {
         "include: [\"*.yml\"]\nlisteners: [{use: alerts, settings: {raised_by: [console]}}, \
          {use: calculate}]\n",
     );
-    let server = scene.serve(&[]);
+    let traces = scene.path("traces");
+    let to = std::fs::File::create(&traces).unwrap();
+    let mut server = scene.serve_traced(&[], to.into());
     let alert = |text: &str| {
         let ns = "https://xml-pipeline.org/ns/alerts/v1";
         format!("<raise-alert xmlns=\"{ns}\" id=\"disk\">{text}</raise-alert>")
@@ -388,6 +390,10 @@ fn what_is_recorded_in_two_threads_is_one_event() {
     let recorded = scene.run(&["show", "organism", "--payload", "alert-raised", "--json"]);
     let causes: Vec<Value> = recorded.objects().iter().map(|it| it["cause"].clone()).collect();
     assert_eq!(causes[1], format!("{session}/1"), "{causes:?}");
+    // The copy in the other thread is the expected case, and no warning.
+    server.stop("-TERM");
+    let traces = std::fs::read_to_string(traces).unwrap();
+    assert!(!traces.contains("a trigger's message was refused"), "{traces}");
 }
 
 #[test]
