@@ -4,7 +4,7 @@
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
 use pumphouse::xml::View;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::words::agent::RULES;
 use super::variables::KnownValue;
@@ -39,6 +39,14 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
     let body = schema::values(schema, &json).into_iter().nth(1).or_else(|| data(&value));
     let missing = schema::missing(schema, &json);
     KnownValue { value, fields: Some(json), body, missing }
+}
+
+/// A value without its payload. A path into a text that is JSON leads into the data.
+#[must_use]
+pub fn alone(value: Value) -> KnownValue {
+    let body = data(&value);
+    let fields = body.as_ref().map(|_| Value::Object(Map::new()));
+    KnownValue { value, fields, body, ..KnownValue::default() }
 }
 
 /// The data that a text is, if it is a JSON object or array.

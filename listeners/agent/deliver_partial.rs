@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use pumphouse::listener::Answer;
 use pumphouse::prelude::*;
 
-use super::super::action::variables::{self, KnownValue, Lookup, Piece, Reference};
-use super::super::action::words::ActionResult;
+use super::super::action::value::alone;
+use super::super::action::variables::{self, Lookup, Piece, Reference};
+use super::super::action::words::{ActionResult, METADATA};
 use super::generation::OngoingGeneration;
 use super::partial::WaitingPartial;
 use super::words::{Response, reading};
@@ -33,20 +34,25 @@ impl OngoingGeneration<'_> {
             return None;
         }
         let pieces = variables::in_prose(&partial.text, reading(self.rules));
+        // A field of metadata has the value that it had at the response's place in the reply.
+        let means_field = !partials.has(METADATA) && !mind.knows(METADATA);
+        let is_field = |it: &Reference<'_>| {
+            let field = it.metadata_field().filter(|_| means_field);
+            field.is_some_and(|it| partial.metadata.contains_key(it))
+        };
         let others: Vec<&str> = variables::references(&pieces)
+            .filter(|it| partials.value(it.name).is_none() && !is_field(it))
             .map(|it| it.name)
-            .filter(|it| partials.value(it).is_none())
             .collect();
         if !mind.is_free(&others, false) {
             return None;
         }
         let own = |name: &str| {
             let value = partials.value(name)?;
-            Some(
-                value.map_or(Lookup::Unknown, |it| Lookup::Value(Cow::Owned(KnownValue::from(it)))),
-            )
+            Some(value.map_or(Lookup::Unknown, |it| Lookup::Value(Cow::Owned(alone(it)))))
         };
         let is_known = |it: Reference<'_>| match own(it.name) {
+            Some(_) if self.is_of_payload(&it) => false,
             Some(_) => {
                 let lookup = |name: &str| own(name).unwrap_or(Lookup::Unknown);
                 variables::fill(&[Piece::Reference(it)], lookup).unresolved.is_empty()
@@ -56,6 +62,21 @@ impl OngoingGeneration<'_> {
         let known = variables::references(&pieces).all(is_known);
         known
             .then(|| self.context.partial(self.turn, &partial.text, partial.metadata.clone(), &own))
+    }
+
+    /// Whether a path of a reference may lead into a field of the answer's payload beside its value.
+    /// The result of an action has the value alone.
+    fn is_of_payload(&self, it: &Reference<'_>) -> bool {
+        let steps = variables::steps(it.path).unwrap_or_default();
+        let result = self.partials.result_named(it.name).flatten();
+        let answer = result.and_then(|it| it.answer.as_deref());
+        let (Some(first), Some(answer)) = (steps.first(), answer) else { return false };
+        let schemas = self.context.capabilities.schemas();
+        let schema = schemas.iter().find(|it| it.name.to_string() == answer);
+        schema.is_some_and(|it| {
+            let fields = || it.shape.fields();
+            fields().any(|it| it.is_value) && fields().any(|it| &*it.name == *first)
+        })
     }
 
     /// Delivers a partial response at once if its values are there. Otherwise it is returned.

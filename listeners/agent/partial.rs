@@ -82,12 +82,17 @@ impl Partials {
     /// The value of a name of this turn. The outer None means that no action of the turn has the
     /// name. The inner one means that the value isn't known yet.
     pub(super) fn value(&self, name: &str) -> Option<Option<Value>> {
+        let result = self.result_named(name)?;
+        Some(result.map(|it| it.value().unwrap_or(Value::Null)))
+    }
+
+    /// The result of a name of this turn, with the same meaning of None as in `value`.
+    pub(super) fn result_named(&self, name: &str) -> Option<Option<&ActionResult>> {
         let is_key = |it: &&OwnAction| it.key.as_deref() == Some(name);
         let action = self.actions.iter().rev().find(is_key);
         let action = action.or_else(|| self.actions.iter().rev().find(|it| it.id == name));
         let Some(action) = action else { return self.has(name).then_some(None) };
-        let result = self.result(&action.id).filter(|it| it.status == Status::Ok);
-        Some(result.map(|it| it.value().unwrap_or(Value::Null)))
+        Some(self.result(&action.id).filter(|it| it.status == Status::Ok))
     }
 }
 

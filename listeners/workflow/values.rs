@@ -8,13 +8,11 @@ use pumphouse::wire::{Json, SignedDuration};
 use serde_json::{Value, json};
 
 use super::super::action::Actions;
-use super::super::action::call::{lookup, untimed};
+use super::super::action::call::{command_field, lookup, untimed};
 use super::super::action::command_arguments::{check_options, check_places};
 use super::super::action::variables::{KnownValue, Lookup, step_into};
 use super::super::metadata::METADATA;
-use super::super::words::action::{
-    self, Action, ActionKind, CommandLine, Mode, NAME, References, Status,
-};
+use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References, Status};
 use super::super::words::agent::RULES;
 use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
 use super::fill_references::filled;
@@ -143,14 +141,10 @@ impl Values<'_> {
     /// Fails if the parameters of a call that runs a program let a value be more than one argument,
     /// or an option.
     fn keeps_arguments(&self, target: &str, listed: &Value, filled: &Value) -> Result<(), String> {
-        let named = |name: &str| self.capabilities.listener(name)?.extension::<CommandLine>();
-        let listener = target.rsplit_once('.').map_or(target, |(listener, _)| listener);
-        let Some(CommandLine { field }) = named(target).or_else(|| named(listener)) else {
-            return Ok(());
-        };
+        let Some(field) = command_field(self.capabilities, target) else { return Ok(()) };
         let wrong = |why: String| format!("$.{field}: {why}");
-        check_places(&listed[*field], |it| NAMES.contains(&it.name)).map_err(wrong)?;
-        check_options(&listed[*field], &filled[*field]).map_err(|it| format!("$.{field}{it}"))
+        check_places(&listed[field], |it| NAMES.contains(&it.name)).map_err(wrong)?;
+        check_options(&listed[field], &filled[field]).map_err(|it| format!("$.{field}{it}"))
     }
 
     /// The result of the run. An output that is nothing but a reference is null if the reference

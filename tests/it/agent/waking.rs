@@ -3,6 +3,7 @@
 use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::agent::settings::{Settings, Wake};
 use pumphouse::listeners::agent::words::{CognitionIn, Notice, Stopped};
+use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::words::agent::AgentProgress;
 use pumphouse::listeners::workflow::Workflow;
 use pumphouse::model::Kind;
@@ -211,46 +212,87 @@ fn a_turn_that_only_waits_for_a_rate_limit_counts_as_none() {
     assert_eq!(spent, 1, "the budget counts turns as the agent does");
 }
 
-#[test]
-fn a_partial_response_goes_out_once_its_values_are_there() {
-    let slow = |text: &str| {
+const THINK: &str =
+    "<thought>I go on thinking about this for a long while, word after word.</thought>";
+
+/// Answers with JSON as a text.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Told(String);
+
+/// Asks for JSON.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Tell {}
+
+/// An agent that writes slowly. Returns its responses, and the first one; and whether that was
+/// delivered before the end of the reply with this number.
+fn slowly(replies: Vec<String>, turn: usize) -> (Vec<String>, bool, Response) {
+    let mut world = World::new(1);
+    world.besides = Some(|_| {
+        let told = async |_: Tell| Told("{\"a\": [1, 2]}".to_owned());
+        Listener::new("teller").on(told)
+    });
+    let model = Scripted::new(move |_: &Prompt, turn| {
+        let text = &replies[usize::try_from(turn).unwrap() - 1];
         let script = Script::text(text).chunks(4).every(Duration::from_millis(50));
         script.after(Duration::from_millis(1))
-    };
-    let think = "<thought>I go on thinking about this for a long while, word after word.</thought>";
-    let played = |replies: Vec<String>, turn: usize| {
-        let world = World::new(1);
-        let model = Scripted::new(move |_: &Prompt, turn| {
-            slow(&replies[usize::try_from(turn).unwrap() - 1])
-        });
-        let agent = Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"]);
-        let pump = world.start([agent.clone()]);
-        let thread = world.tell(&pump, agent.ask("Go.").unwrap(), Duration::ZERO);
-        world.sim.rest().unwrap();
-        drop(pump);
-        let story = world.story(&thread);
-        let at = |what: &str| story.iter().position(|it| it == what).unwrap();
-        let first = at("oracle > console: response");
-        let is_out = |(_, it): &(usize, &String)| *it == "oracle > action: cognition_out";
-        let out = story.iter().enumerate().filter(is_out).nth(turn).unwrap().0;
-        let early = first < out;
-        assert_eq!(world.replay(agent, &thread).difference, None, "{story:#?}");
-        (responses(&world, &thread), early, world.all::<Response>(&thread)[0].clone())
-    };
+    });
+    let mut settings = Settings::default();
+    settings.metadata = Fields::new([Field::choice("mood", ["fine", "bad"])]).unwrap();
+    let agent = Agent::new("oracle", Arc::new(world.timed(model))).settings(settings);
+    let agent = agent.peers(["tool", "teller"]);
+    let pump = world.start([agent.clone()]);
+    let thread = world.tell(&pump, agent.ask("Go.").unwrap(), Duration::ZERO);
+    world.sim.rest().unwrap();
+    drop(pump);
+    let story = world.story(&thread);
+    let at = |what: &str| story.iter().position(|it| it == what).unwrap();
+    let first = at("oracle > console: response");
+    let is_out = |(_, it): &(usize, &String)| *it == "oracle > action: cognition_out";
+    let out = story.iter().enumerate().filter(is_out).nth(turn).unwrap().0;
+    let early = first < out;
+    assert_eq!(world.replay(agent, &thread).difference, None, "{story:#?}");
+    (responses(&world, &thread), early, world.all::<Response>(&thread)[0].clone())
+}
+
+#[test]
+fn a_partial_response_goes_out_once_its_values_are_there() {
     let done = "<response>Done.</response>";
     // It names an action of this reply that was done when it was written.
-    let named = tool("q", "async", 10) + think + "<response final=\"false\">So far: $q.</response>";
-    let (said, early, first) = played(vec![named + think, done.to_owned()], 0);
+    let named = tool("q", "async", 10) + THINK + "<response final=\"false\">So far: $q.</response>";
+    let (said, early, first) = slowly(vec![named + THINK, done.to_owned()], 0);
     assert_eq!(said, ["So far: q is done.", "Done."]);
     assert!(early && !first.was_held && first.at.is_none(), "{first:?}");
     // The action is done a while later, while the model goes on.
     let named = tool("q", "async", 1_500) + "<response final=\"false\">So far: $q.</response>";
-    let (said, early, first) = played(vec![named + think + think, done.to_owned()], 0);
+    let (said, early, first) = slowly(vec![named + THINK + THINK, done.to_owned()], 0);
     assert_eq!(said, ["So far: q is done.", "Done."]);
     assert!(early && first.was_held && first.at.is_some(), "{first:?}");
     // It names an action of the turn before, behind another one.
     let named = "<response final=\"false\">So far: $q.</response>";
-    let second = tool("z", "async", 9_000) + named + think;
-    let (said, early, _) = played(vec![tool("q", "sync", 10), second, done.to_owned()], 1);
+    let second = tool("z", "async", 9_000) + named + THINK;
+    let (said, early, _) = slowly(vec![tool("q", "sync", 10), second, done.to_owned()], 1);
     assert_eq!((said[0].as_str(), early), ("So far: q is done.", true));
+}
+
+#[test]
+fn a_partial_response_with_metadata_or_a_path_into_json_goes_out_at_once() {
+    let done = "<response>Done.</response>";
+    let mood = "<metadata>{\"mood\": \"fine\"}</metadata><response final=\"false\">Mood \
+                ${metadata.mood}.</response>";
+    let (said, early, first) = slowly(vec![format!("{mood}{THINK}"), done.to_owned()], 0);
+    assert_eq!(said, ["Mood fine.", "Done."]);
+    assert!(early && !first.was_held, "{first:?}");
+    let call = "<action id=\"q\" mode=\"async\">{\"name\": \"teller\", \"parameters\": \
+                {}}</action>";
+    let path = "<response final=\"false\">It has ${q.a[1]}.</response>";
+    let reply = format!("{call}{THINK}{path}{THINK}");
+    let (said, early, _) = slowly(vec![reply, done.to_owned()], 0);
+    assert_eq!((said[0].as_str(), early), ("It has 2.", true));
+    // An action may have the id `metadata`, and then this is what the text means.
+    let call = call.replace("\"q\"", "\"metadata\"");
+    let reply = format!("{mood}{call}<response final=\"false\">${{metadata.a[0]}}</response>");
+    let (said, ..) = slowly(vec![reply, done.to_owned()], 0);
+    assert_eq!(said, ["Mood fine.", "1", "Done."]);
 }
