@@ -64,8 +64,8 @@ impl OngoingGeneration<'_> {
             .then(|| self.context.partial(self.turn, &partial.text, partial.metadata.clone(), &own))
     }
 
-    /// Whether a path of a reference may lead into a field of the answer's payload beside its value.
-    /// The result of an action has the value alone.
+    /// Whether a path of a reference may lead into a field of the answer's payload beside its
+    /// value. The result of an action has the value alone.
     fn is_of_payload(&self, it: &Reference<'_>) -> bool {
         let steps = variables::steps(it.path).unwrap_or_default();
         let result = self.partials.result_named(it.name).flatten();

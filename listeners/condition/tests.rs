@@ -227,7 +227,8 @@ fn what_is_no_condition_is_told_with_its_place() {
         ),
         (
             "a in [1, -9223372036854775809]",
-            "byte 10: `-9223372036854775809` has more than 64 bits; compare it as a text, in quotes",
+            "byte 10: `-9223372036854775809` has more than 64 bits; compare it as a text, in \
+             quotes",
         ),
         ("a == $b", "byte 6: a reference is written as in `${steps.fetch.title}`"),
         ("${a..b}", "`a..b` is no reference; one is `steps.fetch.items[0]`"),

@@ -100,7 +100,8 @@ fn why_names_feeds_and_results_of_earlier_work() {
     scene.write(
         "organism.yaml",
         format!(
-            "models: {{c: {{use: scripted, file: conv.txt}}, f: {{use: scripted, file: feedy.txt}}}}\n\
+            "models:\n  c: {{use: scripted, file: conv.txt}}\n\
+             \x20 f: {{use: scripted, file: feedy.txt}}\n\
              listeners:\n- {{use: calculate}}\n\
              - {{use: agent, name: conv, model: c, peers: [calculate]}}\n\
              - {{use: agent, name: feedy, model: f, context_feeds: [{feeds}]}}\n"

@@ -104,7 +104,8 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
     })
 }
 
-/// Whether a pattern has a carriage return, as the character or as an escape such as `\r` or `\x0D`.
+/// Whether a pattern has a carriage return, as the character or as an escape such as `\r` or
+/// `\x0D`.
 fn names_carriage_return(pattern: &str) -> bool {
     let mut rest = pattern;
     while let Some(at) = rest.find(['\\', '\r']) {
