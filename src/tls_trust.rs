@@ -8,6 +8,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
+use crate::limits::AUTHORITY_BYTES_MAX;
+use crate::regular_file;
+
 /// Returns the configuration of a TLS client. The client trusts the certificates in the PEM file
 /// `authority`. Without such a file, it trusts the certificate authorities that this system trusts.
 ///
@@ -43,7 +46,8 @@ fn roots(authority: Option<&Path>) -> io::Result<RootCertStore> {
     let wrong = |why: String| {
         io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
     };
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let text = regular_file::bytes(path, AUTHORITY_BYTES_MAX);
+    let text = text.map_err(|error| wrong(error.to_string()))?;
     for it in CertificateDer::pem_slice_iter(&text) {
         let it = it.map_err(|error| wrong(format!("it is no PEM: {error}")))?;
         roots.add(it).map_err(|error| wrong(error.to_string()))?;

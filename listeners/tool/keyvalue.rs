@@ -7,6 +7,7 @@
 //!
 //! The file is a SQLite database. A value is on the disk before `set` is answered.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use rusqlite::{
 };
 use serde::Deserialize;
 
+use super::database_files;
 use super::text::clean;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
@@ -178,6 +180,7 @@ pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
 /// If the file exists, checks that it is a database without tables or a database of this listener.
 /// If there is no file, checks that its folder exists.
 fn check(path: &Path) -> Result<(), String> {
+    database_files::check(path)?;
     if path.exists() {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let there = Connection::open_with_flags(path, flags);
@@ -206,6 +209,8 @@ fn is_own(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
+    database_files::check(path).map_err(|_| rusqlite::Error::InvalidPath(path.to_owned()))?;
+    make(path);
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     if !is_own(&connection)? {
@@ -220,6 +225,16 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
          CREATE INDEX IF NOT EXISTS kept_ends ON kept (ends_us) WHERE ends_us IS NOT NULL",
     )?;
     Ok(connection)
+}
+
+/// Makes the file, for its owner alone. SQLite gives its other files the same mode. An error shows
+/// when the file is opened.
+fn make(path: &Path) {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path));
 }
 
 async fn keep(

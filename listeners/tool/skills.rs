@@ -11,15 +11,17 @@
 //! The payload `load-skill` loads the rest of a skill.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use pumphouse::bounded_yaml;
 use pumphouse::listener::Beside;
 use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
+use super::files::limits::FileLimits;
+use super::files::root::Root;
 use super::mcp::shown;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
@@ -137,15 +139,19 @@ async fn load(
 fn read(folder: &Path, limits: &SkillLimits) -> Result<BTreeMap<String, Known>, String> {
     let failed = |at: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", at.display());
     let mut all = BTreeMap::new();
-    for entry in fs::read_dir(folder).map_err(|it| failed(folder, &it))? {
-        let path = entry.map_err(|it| failed(folder, &it))?.path().join(FILE);
-        let Ok(facts) = fs::metadata(&path) else { continue };
-        let most = limits.skill_bytes_max;
+    let most = limits.skill_bytes_max;
+    // Agents may write below the folder, so no link in it leads out.
+    let bounds = FileLimits { file_bytes_max: most, ..FileLimits::default() };
+    let root = Root::open(folder, bounds).map_err(|it| failed(folder, &it))?;
+    for entry in root.dir.entries().map_err(|it| failed(folder, &it))? {
+        let at = Path::new(&entry.map_err(|it| failed(folder, &it))?.file_name()).join(FILE);
+        let path = folder.join(&at);
+        let Ok(facts) = root.dir.metadata(&at) else { continue };
         if !facts.is_file() || facts.len() > most as u64 {
             let why = format!("it is no file of at most {most} bytes, the limit skill_bytes_max");
             return Err(failed(&path, &why));
         }
-        let text = fs::read_to_string(&path).map_err(|it| failed(&path, &it))?;
+        let text = root.text(&at.to_string_lossy()).map_err(|it| failed(&path, &it.text))?.0;
         let (name, known) = skill(&text).map_err(|it| failed(&path, &it))?;
         if all.insert(name.clone(), known).is_some() {
             return Err(failed(&path, &format!("another skill is called {name}, too")));
@@ -170,7 +176,7 @@ fn skill(text: &str) -> Result<(String, Known), String> {
         return Err(format!("it doesn't begin with YAML between two lines `{FENCE}`"));
     };
     let Front { name, description } =
-        serde_yaml::from_str(front).map_err(|error| shown(&error.to_string()))?;
+        bounded_yaml::from_str(front).map_err(|error| shown(&error))?;
     let fits = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
         return Err("its `name` has at most 64 letters of a to z, digits and `-`".to_owned());

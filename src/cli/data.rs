@@ -1,6 +1,5 @@
 //! The data folder and its log, and the failures for a log, a thread or an entry that is missing.
 
-use std::fs::DirBuilder;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use crate::audit;
 use crate::cli::screen::Failure;
 use crate::id::{EntryId, ThreadId};
+use crate::log::atomic_file::make_own_folders;
 use crate::log::{Entry, Log, SqliteLog};
 
 /// The log's name in its folder.
@@ -15,11 +15,7 @@ pub(crate) const LOG: &str = "pumphouse.db";
 
 /// Makes a folder that only its owner can enter. A folder that exists stays as it is.
 pub(crate) fn make(data: &Path) -> io::Result<()> {
-    let mut folder = DirBuilder::new();
-    folder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-    folder.create(data)
+    make_own_folders(data)
 }
 
 /// Opens a log for reading. `data` is the log's folder, or the log's file itself.

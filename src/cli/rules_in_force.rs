@@ -3,7 +3,6 @@
 //! and never a secret.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cli::VERSION;
@@ -15,10 +14,13 @@ use crate::listener::Entry;
 use crate::log::{Error, Log, Pages};
 use crate::manifest;
 use crate::model::{Models, Usage};
+use crate::regular_file;
 use crate::wire::core::{RuleGone, RuleInForce, RulesInForce};
 
 /// The most bytes of a value that are recorded. Of a longer one, the digest is.
 const VALUE_BYTES_MAX: usize = 200;
+/// The most bytes of a file whose digest is recorded. Of a larger one, the path is.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 /// A million tokens, for which prices are told.
 const MILLION: u64 = 1_000_000;
 
@@ -63,7 +65,7 @@ impl RuleSources {
             rule.map(|(name, value)| RuleInForce { name, value }).collect();
         let gone = known.keys().filter(|it| !now.contains_key(*it));
         let gone: Vec<RuleGone> = gone.map(|name| RuleGone { name: name.clone() }).collect();
-        let text = self.manifest.as_deref().and_then(|it| fs::read(it).ok());
+        let text = self.manifest.as_deref().and_then(contents);
         let digest = text.map(|it| blake3::hash(&it).to_hex().to_string());
         let digest = digest.filter(|_| since == "start");
         let is_same_text = digest.is_none() || digest == known_digest;
@@ -77,7 +79,7 @@ impl RuleSources {
     /// The values of the manifest, with the names of variables in place of their values.
     fn manifest(&self) -> Rules {
         let Some(file) = &self.manifest else { return Rules::new() };
-        let outline = fs::read(file).ok().and_then(|it| manifest::outline(&it)).unwrap_or_default();
+        let outline = contents(file).and_then(|it| manifest::outline(&it)).unwrap_or_default();
         let folder = file.parent().unwrap_or(Path::new(""));
         let rules = outline.into_iter().map(|(path, value)| rule(folder, &path, value));
         rules.map(|(path, value)| (format!("{MANIFEST}{path}"), value)).collect()
@@ -87,7 +89,7 @@ impl RuleSources {
     fn files(&self) -> Rules {
         let mut rules = Rules::new();
         for path in &self.files {
-            let Ok(bytes) = fs::read(path) else { continue };
+            let Some(bytes) = contents(path) else { continue };
             let name = path.display();
             rules.insert(format!("{FILES}{name}"), format!("blake3 {}", short_digest(&bytes)));
             let folder = path.parent().unwrap_or(Path::new(""));
@@ -125,8 +127,9 @@ impl RuleSources {
 
 /// One value of a manifest, with its path.
 fn rule(folder: &Path, path: &str, value: String) -> (String, String) {
-    let is_file = path.ends_with(".file");
-    let text = is_file.then(|| fs::read(folder.join(&value)).ok()).flatten();
+    // Under `settings`, files are mostly databases.
+    let is_text = path.ends_with(".file") && !path.ends_with("settings.file");
+    let text = is_text.then(|| contents(&folder.join(&value))).flatten();
     // A file of tokens or keys has secrets, so not even its digest is told.
     let text = text.filter(|_| !path.starts_with("tokens") && !path.contains("key"));
     let value = match (text, value.len()) {
@@ -135,6 +138,11 @@ fn rule(folder: &Path, path: &str, value: String) -> (String, String) {
         (None, bytes) => format!("{bytes} bytes, blake3 {}", short_digest(value.as_bytes())),
     };
     (path.to_owned(), value)
+}
+
+/// The bytes of a regular file that isn't too large.
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    regular_file::bytes(path, FILE_BYTES_MAX).ok()
 }
 
 /// The first digits of a digest.
@@ -177,4 +185,20 @@ async fn known(log: &dyn Log) -> Result<(Rules, Option<String>), Error> {
         }
     }
     Ok((known, digest))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_database_and_of_what_has_no_end_the_path_is_told_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "x").unwrap();
+        let told = |path: &str, file: &str| rule(folder.path(), path, file.to_owned()).1;
+        assert!(told("listeners/0/prompt.file", "a").starts_with("a, blake3 "));
+        assert_eq!(told("listeners/0/settings.file", "a"), "a");
+        assert_eq!(told("listeners/0/params.file", "/dev/zero"), "/dev/zero");
+        assert_eq!(told("tokens.file", "a"), "a");
+    }
 }

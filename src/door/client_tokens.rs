@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::engine::{CONSOLE, Identity};
+use crate::regular_file;
 
 /// The most bytes of a token file. That is enough for some thousands of tokens.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -262,39 +262,13 @@ pub(super) fn is_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a file of secrets. It must be a regular file with safe permissions, and not a link.
+/// Reads a file of secrets. The path must lead to a regular file with safe permissions; mounted
+/// secrets are links.
 fn text_of(path: &Path) -> Result<String, String> {
-    let named = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
-    if named.file_type().is_symlink() {
-        return Err("it is a symbolic link; name the file itself".into());
-    }
-    if !named.is_file() {
-        return Err("it is no file".into());
-    }
-    let mut file = fs::File::open(path).map_err(|error| error.to_string())?;
-    let opened = file.metadata().map_err(|error| error.to_string())?;
-    check_same(&named, &opened)?;
-    check_access(&opened)?;
-    if opened.len() > FILE_BYTES_MAX {
-        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
-    }
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(|error| error.to_string())?;
-    Ok(text)
-}
-
-#[cfg(unix)]
-fn check_same(named: &fs::Metadata, opened: &fs::Metadata) -> Result<(), String> {
-    use std::os::unix::fs::MetadataExt;
-    if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
-        return Err("it was exchanged while it was opened".into());
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn check_same(_: &fs::Metadata, _: &fs::Metadata) -> Result<(), String> {
-    Ok(())
+    let file = regular_file::open(path).map_err(|error| error.to_string())?;
+    check_access(&file.metadata().map_err(|error| error.to_string())?)?;
+    let bytes = regular_file::rest(file, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())
 }
 
 /// Checks the permissions of a file of secrets. Its group may read it, but not write it. Other
@@ -428,8 +402,10 @@ mod tests {
         read(0o600).unwrap();
         let link = folder.path().join("link");
         symlink(&path, &link).unwrap();
-        assert!(Tokens::read(&link).unwrap_err().why.contains("symbolic link"));
-        assert!(Tokens::read(folder.path()).unwrap_err().why.contains("no file"));
+        assert_eq!(Tokens::read(&link).unwrap().names().count(), 1, "mounted secrets are links");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Tokens::read(&link).unwrap_err().why.contains("chmod 600"));
+        assert!(Tokens::read(folder.path()).unwrap_err().why.contains("no regular file"));
         let missing = Tokens::read(folder.path().join("none")).unwrap_err();
         assert!(missing.path.is_some() && missing.line.is_none());
     }

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs::{self, Permissions};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
@@ -17,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::clock;
 use crate::door::client_tokens::check_access;
+use crate::regular_file;
 
 /// The most bytes of a file of certificates or of a key.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -171,16 +171,9 @@ fn secret(path: &Path) -> Result<PrivateKeyDer<'static>, Unusable> {
 }
 
 fn bytes(path: &Path) -> Result<(Vec<u8>, fs::Metadata), String> {
-    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    let file = regular_file::open(path).map_err(|error| error.to_string())?;
     let opened = file.metadata().map_err(|error| error.to_string())?;
-    if !opened.is_file() {
-        return Err("it is no file".into());
-    }
-    let mut bytes = Vec::new();
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    if read.map_err(|error| error.to_string())? as u64 > FILE_BYTES_MAX {
-        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
-    }
+    let bytes = regular_file::rest(file, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
     Ok((bytes, opened))
 }
 

@@ -7,6 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::log::atomic_file::AtomicFile;
+use crate::regular_file;
+
+/// The most bytes of a file that a follower keeps.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a file. Returns None if there is no file. `what` names the value in the error, and
 /// `advice` says what to do.
@@ -16,7 +20,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     advice: &str,
 ) -> Result<Option<T>, String> {
     let shown = file.display();
-    match std::fs::read(file) {
+    match regular_file::bytes(file, BYTES_MAX) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|it| format!("{shown} holds no {what}: {it}; {advice}")),

@@ -6,7 +6,7 @@
 //! there.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ impl AtomicFile {
     /// Begins a file beside the path that [`AtomicFile::commit`] renames it to.
     fn beside(place: PathBuf) -> io::Result<AtomicFile> {
         let beside = unfinished(&place);
-        let file = BufWriter::new(File::create_new(&beside)?);
+        let file = BufWriter::new(own_options().create_new(true).open(&beside)?);
         Ok(AtomicFile { file, unfinished: Some(beside), place: Some(place) })
     }
 
@@ -115,6 +115,25 @@ impl Drop for AtomicFile {
             let _ = fs::remove_file(unfinished);
         }
     }
+}
+
+/// Options for making a file. On Unix, only the file's owner may read it, since it may contain
+/// messages.
+pub(crate) fn own_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a folder and those above it. On Unix, only the owner may look into them. A folder that
+/// exists stays as it is.
+pub(crate) fn make_own_folders(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
 }
 
 /// The path of the unfinished file: in the same folder, with the process's id in its name.

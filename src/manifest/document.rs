@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::manifest::check::joined;
 use crate::manifest::expand_variables::{Environment, expand};
+use crate::manifest::hide_variables::{KnownVariables, Variables};
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{self, Node, Value};
@@ -15,6 +16,7 @@ use crate::manifest::yaml::{self, Node, Value};
 pub(crate) struct Document {
     file: String,
     root: Node,
+    variables: KnownVariables,
 }
 
 impl Document {
@@ -30,7 +32,9 @@ impl Document {
         environment: Environment<'_>,
     ) -> Result<(T, Document), Mistakes> {
         let name = file.display().to_string();
-        let wrong = |all| Mistakes::new(&name, all);
+        let variables = Variables::of(environment);
+        let environment: Environment<'_> = &|name| variables.look_up(name);
+        let wrong = |all| variables.known().hide(Mistakes::new(&name, all));
         let mut root = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
         let mut mistakes = Vec::new();
         expand(&mut root, environment, &mut mistakes);
@@ -43,7 +47,9 @@ impl Document {
         let found: Vec<Mistake> = found.into_iter().filter(is_new).collect();
         mistakes.extend(found);
         match read {
-            Ok(value) if mistakes.is_empty() => Ok((value, Document { file: name, root })),
+            Ok(value) if mistakes.is_empty() => {
+                Ok((value, Document { file: name, root, variables: variables.known() }))
+            }
             Err(error) if mistakes.is_empty() => {
                 Err(wrong(vec![Mistake::new(root.place, error.to_string())]))
             }
@@ -64,7 +70,7 @@ impl Document {
 
     /// These mistakes, with the name of the file.
     pub(crate) fn mistakes(&self, all: Vec<Mistake>) -> Mistakes {
-        Mistakes::new(&self.file, all)
+        self.variables.hide(Mistakes::new(&self.file, all))
     }
 
     fn place(&self, path: &str) -> Place {

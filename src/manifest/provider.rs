@@ -1,7 +1,6 @@
 //! Reads provider files, which describe how a provider of models is asked. Each mistake has a
 //! place, as in a manifest.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -13,6 +12,7 @@ use crate::manifest::key_table;
 use crate::manifest::mistake::{Mistake, Mistakes, Place};
 use crate::manifest::read::SinksOf;
 use crate::model::{Provider, ProviderEvents, ProviderFile};
+use crate::regular_file;
 use crate::sink::{Return, Sink};
 
 /// The keys of a provider file that lead to its sinks.
@@ -57,7 +57,7 @@ pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Describe
 pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
-    File::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
+    regular_file::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::model::{Attached, Format, Model, Prompt, PromptMessage, Tool};
+use crate::regular_file;
 
 /// Approximate bytes of a token, where no tokenizer counts.
 pub const TOKEN_BYTES: u64 = 4;
@@ -122,12 +123,10 @@ impl Tokenizer {
         let file = file.as_ref();
         let shown = file.display();
         let wrong = |text: String| NoTokenizer { text: format!("{shown}: {text}") };
-        let bytes = std::fs::metadata(file).map_err(|it| wrong(it.to_string()))?.len();
-        if bytes > TOKENIZER_BYTES_MAX {
-            return Err(wrong(format!("more than {TOKENIZER_BYTES_MAX} bytes")));
-        }
-        let tokenizer = tokenizers::Tokenizer::from_file(file)
-            .map_err(|it| wrong(format!("no tokenizer.json: {it}")))?;
+        let bytes = regular_file::bytes(file, TOKENIZER_BYTES_MAX);
+        let tokenizer =
+            tokenizers::Tokenizer::from_bytes(bytes.map_err(|it| wrong(it.to_string()))?)
+                .map_err(|it| wrong(format!("no tokenizer.json: {it}")))?;
         Ok(Tokenizer { tokenizer, known: Mutex::default() })
     }
 

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
+use crate::bounded_yaml;
 use crate::limits::PRICES_BYTES_MAX;
 use crate::model::Price;
+use crate::regular_file;
 
 /// A table of the prices and windows of providers' models.
 ///
@@ -78,12 +78,7 @@ impl Prices {
         let file = file.as_ref();
         let wrong = |text: &dyn fmt::Display| NoPrices(format!("{}: {text}", file.display()));
         let most = u64::try_from(PRICES_BYTES_MAX).unwrap_or(u64::MAX);
-        let mut text = String::new();
-        let opened = File::open(file).map_err(|it| wrong(&it))?;
-        opened.take(most + 1).read_to_string(&mut text).map_err(|it| wrong(&it))?;
-        if text.len() > PRICES_BYTES_MAX {
-            return Err(wrong(&format!("a table of prices has at most {most} bytes")));
-        }
+        let text = regular_file::text(file, most).map_err(|it| wrong(&it))?;
         text.parse().map_err(|it| wrong(&it))
     }
 
@@ -129,8 +124,7 @@ impl std::str::FromStr for Prices {
     type Err = NoPrices;
 
     fn from_str(text: &str) -> Result<Prices, NoPrices> {
-        let mut prices: Prices =
-            serde_yaml::from_str(text).map_err(|it| NoPrices(it.to_string()))?;
+        let mut prices: Prices = bounded_yaml::from_str(text).map_err(NoPrices)?;
         for (name, provider) in &mut prices.providers {
             provider.hosts.iter_mut().for_each(|it| it.make_ascii_lowercase());
             for (model, row) in &mut provider.models.0 {

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::SCRIPT_BYTES_MAX;
 use crate::model::play::{Sleeper, play};
 use crate::model::{Boxed, Details, Error, Kind, Model, Price, PriceSource, Prompt, Reply, Script};
+use crate::regular_file;
 
 use file::Written;
 
@@ -109,7 +111,8 @@ impl Scripted {
     /// If the file can't be read. Otherwise, the first mistake in it, with its line.
     pub fn read(file: impl AsRef<Path>) -> Result<Scripted, NoScript> {
         let file = file.as_ref();
-        let text = std::fs::read_to_string(file).map_err(|it| NoScript::unread(file, &it))?;
+        let text = regular_file::text(file, SCRIPT_BYTES_MAX);
+        let text = text.map_err(|it| NoScript::unread(file, &it))?;
         let parsed = Scripted::parse(&text).map_err(|it| it.of(file))?;
         // Readers of a thread see the model's name. They should see no path in it.
         let name = file.file_name().unwrap_or(file.as_os_str());

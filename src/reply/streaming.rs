@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::bounded_yaml;
+
 /// The settings of a `streaming_config`.
 ///
 /// ```
@@ -163,8 +165,7 @@ impl Streaming {
             schema_version: Option<String>,
             streaming_config: Streaming,
         }
-        let document: Document =
-            serde_yaml::from_str(text).map_err(|it| it.to_string()).map_err(error)?;
+        let document: Document = bounded_yaml::from_str(text).map_err(error)?;
         match document.schema_version.as_deref() {
             None => {}
             Some(version) if version.starts_with("1.") => {}

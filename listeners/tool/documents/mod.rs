@@ -11,17 +11,19 @@
 
 mod convert;
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cap_std::fs::Dir;
 use ignore::DirEntry;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
 use self::convert::Document;
+use super::files::ignore_files::IgnoreFiles;
 use super::files::limits::FileLimits;
 use super::files::root::{Root, walk_below, within};
 use super::files::{Reason, Refused as FileRefused};
@@ -121,7 +123,7 @@ impl Settings {
 #[serde(default)]
 #[non_exhaustive]
 pub struct DocumentLimits {
-    /// The maximum number of files that one request considers.
+    /// The maximum number of files that one request looks at.
     pub files_max: usize,
     /// The maximum number of bytes of one file. A larger file is left out.
     pub file_bytes_max: usize,
@@ -200,39 +202,40 @@ async fn gather(
 }
 
 impl Folder {
-    /// Returns the paths of the files at and below the given paths, each once. The flag is false if
-    /// the search ended because `files_max` was reached.
+    /// Returns the paths of the files at and below the given paths, each once, in the order of the
+    /// given paths. The folder is walked once. The flag is false if the walk ended because it had
+    /// looked at `files_max` files.
     fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
-        let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut wanted = Wanted::default();
         for path in paths {
             let at = self.root.relative(path)?;
             let there = self.root.dir.metadata(at);
             there.map_err(|error| self.root.missing(path, &error))?;
             let real = self.root.dir.canonicalize(at);
             let real = real.map_err(|error| self.root.missing(path, &error))?;
-            for name in self.walk(self.root.path.join(real)) {
-                if seen.contains(&name) {
-                    continue;
-                }
-                if names.len() == self.limits.files_max {
-                    return Ok((names, false));
-                }
-                seen.insert(name.clone());
-                names.push(name);
-            }
+            wanted.add(self.root.path.join(real));
         }
-        Ok((names, true))
+        let root = self.root.dir.try_clone().map_err(|error| self.root.missing(".", &error))?;
+        let (mut found, wanted) = (Vec::new(), Arc::new(wanted));
+        for entry in self.walk(root, wanted.clone()) {
+            let Some(name) = within(&self.root.path, entry.path()) else { continue };
+            if found.len() == self.limits.files_max {
+                return Ok((in_order(found), false));
+            }
+            found.extend(wanted.place(entry.path()).map(|place| (place, name.to_owned())));
+        }
+        Ok((in_order(found), true))
     }
 
-    /// Returns the files at a path and below it, in the order of their names. The walk begins at
-    /// the root, so that the `.gitignore` of each folder on the way applies.
-    fn walk(&self, path: PathBuf) -> impl Iterator<Item = String> {
-        let is_wanted =
-            move |it: &DirEntry| it.path().starts_with(&path) || path.starts_with(it.path());
+    /// Returns the files at the wanted paths and below them, in the order of their names. The walk
+    /// begins at the root, so that the `.gitignore` of each folder on the way applies.
+    fn walk(&self, root: Dir, wanted: Arc<Wanted>) -> impl Iterator<Item = DirEntry> {
+        let top = self.root.path.clone();
+        let ignored = IgnoreFiles::new(root, top.clone(), top);
+        let comes_to = move |it: &DirEntry| wanted.leads_to(it.path()) && ignored.admits(it);
         let mut walk = walk_below(&self.root.path);
-        let files = walk.filter_entry(is_wanted).build().filter_map(Result::ok);
-        let files = files.filter(|it| it.file_type().is_some_and(|it| it.is_file()));
-        files.filter_map(|it| within(&self.root.path, it.path()).map(str::to_owned))
+        let files = walk.filter_entry(comes_to).build().filter_map(Result::ok);
+        files.filter(|it| it.file_type().is_some_and(|it| it.is_file()))
     }
 
     /// Reads a document. The error says in a few words why the document is left out.
@@ -250,6 +253,39 @@ impl Folder {
             false => convert::pdf(&pdf).await,
         }
     }
+}
+
+/// The paths that a request names.
+#[derive(Default)]
+struct Wanted {
+    /// Maps each path to its place in the request.
+    places: HashMap<PathBuf, usize>,
+    /// The folders above these paths.
+    above: HashSet<PathBuf>,
+}
+
+impl Wanted {
+    fn add(&mut self, path: PathBuf) {
+        let place = self.places.len();
+        self.above.extend(path.ancestors().skip(1).map(Path::to_owned));
+        self.places.entry(path).or_insert(place);
+    }
+
+    /// The place of the first wanted path at or below which a path is. None if there is none.
+    fn place(&self, path: &Path) -> Option<usize> {
+        path.ancestors().filter_map(|it| self.places.get(it)).min().copied()
+    }
+
+    /// Whether a path is wanted, or a folder on the way to one that is.
+    fn leads_to(&self, path: &Path) -> bool {
+        self.above.contains(path) || self.place(path).is_some()
+    }
+}
+
+/// The names in the order of the wanted paths that have them.
+fn in_order(mut found: Vec<(usize, String)>) -> Vec<String> {
+    found.sort_by_key(|(place, _)| *place);
+    found.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The text so far, and the remaining room.

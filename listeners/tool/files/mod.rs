@@ -19,6 +19,7 @@ mod diff;
 pub mod limits;
 mod refuse;
 pub(super) mod root;
+pub(super) mod ignore_files;
 mod search;
 mod list;
 mod read;

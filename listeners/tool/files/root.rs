@@ -77,10 +77,8 @@ impl Root {
         let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
         is_file(path, &there)?;
         // By now, a FIFO may be at the path. The opening must not wait for the FIFO's other end.
-        let mut options = OpenOptions::new();
-        options.read(true);
-        no_waiting(&mut options);
-        let file = self.dir.open_with(at, &options).map_err(|error| failed(path, &error))?;
+        let file = self.dir.open_with(at, &no_waiting_options());
+        let file = file.map_err(|error| failed(path, &error))?;
         let opened = file.metadata().map_err(|error| failed(path, &error))?;
         is_file(path, &opened)?;
         Ok((file, opened))
@@ -138,11 +136,11 @@ pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a st
     path.strip_prefix(root).ok()?.to_str()
 }
 
-/// Makes a walk below a folder, in the order of names. The walk skips hidden files and files that a
-/// `.gitignore` below the folder excludes, and follows no links.
+/// Makes a walk below a folder, in the order of names. The walk skips hidden files, and follows no
+/// links. [`IgnoreFiles`](super::ignore_files::IgnoreFiles) says what else it skips.
 pub(in super::super) fn walk_below(folder: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(folder);
-    walk.parents(false).git_global(false).git_exclude(false).require_git(false);
+    walk.standard_filters(false).hidden(true);
     walk.follow_links(false).sort_by_file_name(Ord::cmp);
     walk
 }
@@ -165,6 +163,14 @@ pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
         return Err(no_text());
     }
     String::from_utf8(bytes).map_err(|_| no_text())
+}
+
+/// Options to open a file for reading. Opening returns at once, even if the file is a FIFO.
+pub(super) fn no_waiting_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    no_waiting(&mut options);
+    options
 }
 
 /// Sets the flags with which opening a file returns at once, even if the file is a FIFO.

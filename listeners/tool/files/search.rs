@@ -13,6 +13,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use ignore::DirEntry;
 
 use super::super::text::{cut, known, lossy};
+use super::ignore_files::IgnoreFiles;
 use super::limits::FileLimits;
 use super::refuse::{refused, too_large};
 use super::root::{Root, walk_below, within};
@@ -79,7 +80,11 @@ pub(super) fn walk(
 ) -> Result<impl Iterator<Item = DirEntry> + use<>, Refused> {
     let real = root.dir.canonicalize(root.relative(path)?);
     let real = real.map_err(|error| root.missing(path, &error))?;
-    let files = walk_below(&root.path.join(real)).build().filter_map(Result::ok);
+    let top = root.path.join(real);
+    let ignored = root.dir.try_clone().map_err(|error| root.missing(path, &error))?;
+    let ignored = IgnoreFiles::new(ignored, root.path.clone(), top.clone());
+    let mut walk = walk_below(&top);
+    let files = walk.filter_entry(move |it| ignored.admits(it)).build().filter_map(Result::ok);
     Ok(files.filter(|it| it.file_type().is_some_and(|it| it.is_file())))
 }
 

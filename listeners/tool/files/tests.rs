@@ -123,6 +123,45 @@ fn a_tree_shows_what_a_search_would_look_at() {
 }
 
 #[test]
+fn what_is_ignored_is_said_by_regular_files_below_the_root_alone() {
+    let place = place();
+    for folder in ["a", "b", "c", "d"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+        fs::write(place.work(&format!("{folder}/seen.txt")), "a").unwrap();
+    }
+    // A device without an end, a FIFO, a file without a bound, and one outside of the root.
+    symlink("/dev/zero", place.work("a/.gitignore")).unwrap();
+    let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, place.work("b/.ignore"), fifo, mode, 0).unwrap();
+    fs::File::create(place.work("c/.gitignore")).unwrap().set_len(1 << 40).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("all"), "*\n").unwrap();
+    symlink(outside.path().join("all"), place.work("d/.gitignore")).unwrap();
+    let tree = |path: &str| {
+        let (path, format) = (Some(path.to_owned()), Some(TreeForm::Paths));
+        list::tree(&place.root, &Tree { path, max_depth: None, format }, &|| false).unwrap().text
+    };
+    for folder in ["a", "b", "c", "d"] {
+        assert_eq!(tree(folder), "seen.txt\n", "{folder}");
+    }
+    // The deeper folder's patterns count before, and `.ignore` before `.gitignore`.
+    fs::create_dir_all(place.work("e/f")).unwrap();
+    for (name, text) in [
+        ("e/.gitignore", "*.log\nf/out/\n"),
+        ("e/f/.gitignore", "!kept.log\n!b.txt\n"),
+        ("e/f/.ignore", "b.txt\n"),
+    ] {
+        fs::write(place.work(name), text).unwrap();
+    }
+    fs::create_dir(place.work("e/f/out")).unwrap();
+    for name in ["e/a.log", "e/f/kept.log", "e/f/b.txt", "e/f/out/c.txt", "e/f/d.txt"] {
+        fs::write(place.work(name), "x").unwrap();
+    }
+    assert_eq!(tree("e"), "f/d.txt\nf/kept.log\n");
+}
+
+#[test]
 fn what_is_not_there_has_a_nearest_name() {
     let place = place();
     let text = "there is no `src/mian.rs`; did you mean `src/main.rs`?";

@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use pumphouse::prelude::*;
+use pumphouse::regular_file;
+use pumphouse::secret::Secrets;
 use serde_json::{Map, Value, json};
 
 use super::super::text::shown;
@@ -78,6 +81,11 @@ impl Record {
         Record { path: folder.join(FILE), key }
     }
 
+    /// Hides secrets in the server's key.
+    pub(super) fn hiding(self, secrets: &Secrets) -> Record {
+        Record { key: secrets.hide_in(self.key), ..self }
+    }
+
     /// Returns the definitions of the server's tools, by the tools' names. `None` if the server
     /// isn't in the record.
     pub(super) fn read(&self) -> Result<Option<Map<String, Value>>, String> {
@@ -101,19 +109,19 @@ impl Record {
         let text = format!("{:#}\n", Value::Object(all));
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
         let beside = self.path.with_extension(format!("new-{}", std::process::id()));
-        fs::write(&beside, text).map_err(failed)?;
+        // What a process of the same number has left is removed, and a link there isn't followed.
+        let _ = fs::remove_file(&beside);
+        let written =
+            fs::File::create_new(&beside).and_then(|mut it| it.write_all(text.as_bytes()));
+        written.map_err(failed)?;
         fs::rename(&beside, &self.path).map_err(failed)
     }
 
     fn all(&self) -> Result<Map<String, Value>, String> {
         let shown = self.path.display();
-        let text = match fs::metadata(&self.path) {
+        let text = match regular_file::text(&self.path, BYTES_MAX) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
-            Err(error) => return Err(format!("{shown}: {error}")),
-            Ok(it) if it.len() > BYTES_MAX => {
-                return Err(format!("{shown} has more than {BYTES_MAX} bytes"));
-            }
-            Ok(_) => fs::read_to_string(&self.path).map_err(|it| format!("{shown}: {it}"))?,
+            read => read.map_err(|error| format!("{shown}: {error}"))?,
         };
         let read = pumphouse::schema::json::read(&text).map_err(|it| format!("{shown}: {it}"))?;
         match read {

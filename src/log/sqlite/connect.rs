@@ -2,7 +2,7 @@
 //! process at a time write.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -251,15 +251,7 @@ impl Mark {
     }
 }
 
-/// Options for making a file. On Unix, only the file's owner may read it, since it may contain
-/// messages.
-pub(super) fn own() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
+pub(super) use crate::log::atomic_file::own_options as own;
 
 /// The path of a file beside another: the same path with a suffix.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {

@@ -1,13 +1,12 @@
 //! Reads the JSON Schemas of a manifest as payloads.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::{Reader, beside};
 use crate::manifest::yaml::Node;
 use crate::name::{Name, namespace_of};
+use crate::regular_file;
 use crate::schema::import::xml_name;
 use crate::schema::{Schema, json};
 
@@ -44,13 +43,7 @@ fn schema(path: &Path) -> Result<Schema, String> {
         let text = "a payload is called as its file, and that is no name of XML";
         return Err(format!("{text}; call it such as weather.schema.json"));
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(format!("it has more than {BYTES_MAX} bytes"));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())?;
+    let text = regular_file::text(path, BYTES_MAX).map_err(|error| error.to_string())?;
     let original = json::read(&text).map_err(|it| it.to_string())?;
     let name = Name::new(namespace_of(local), local);
     Schema::from_json_schema(name, &original).map_err(|it| it.to_string())

@@ -257,7 +257,7 @@ async fn a_reply_is_made_of_what_was_heard_where_it_says_so() {
         });
         texts.collect::<Vec<_>>().concat()
     };
-    let told = "[From ada]\n<ask xmlns=\"urn:x\"><of>\"AI\"</of></ask>";
+    let told = "[ada #7f3a9c]\n<ask xmlns=\"urn:x\"><of>\"AI\"</of></ask>";
     let expected = "<response>\"AI\", says she: \"AI\".</response>Hm, \"AI\".\
                     c1 {\"of\": \"\\\"AI\\\"\"}";
     assert_eq!(said(at_turn(1).user(told)).await, expected);

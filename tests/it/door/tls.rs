@@ -249,7 +249,7 @@ fn what_cant_be_used_is_named() {
     fails("cert.pem", "it is no certificate");
     fs::remove_file(authority.path("cert.pem")).unwrap();
     fs::create_dir(authority.path("cert.pem")).unwrap();
-    fails("cert.pem", "it is no file");
+    fails("cert.pem", "it is no regular file");
 }
 
 #[tokio::test]
