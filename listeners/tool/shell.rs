@@ -115,6 +115,10 @@ pub struct Settings {
     /// Whether the programs may use the network.
     #[serde(default)]
     pub network: Network,
+    /// Whether the programs may use the network although a door of this machine lets everybody in
+    /// without a token.
+    #[serde(default)]
+    pub beside_open_door: bool,
     /// The limits of one run of a program.
     #[serde(default)]
     pub limits: CommandLimits,
@@ -161,15 +165,19 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
     let text = format!("Runs {which}; no shell reads its arguments.{}", confine::note());
     confine::warn(NAME);
     let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
-    Ok(Listener::with_state(NAME, Arc::new(Programs { listed, bounds }))
+    let secrets = bounds.secrets();
+    let mark = bounds.clone();
+    let listener = Listener::with_state(NAME, Arc::new(Programs { listed, bounds }))
         .own_namespace()
         .may_emit::<ProgramOutput>()
         .on(run_it)
         .timeout(timeout)
         .describe(text)
         .effects(effects)
+        .secrets(secrets)
         .extension(CommandLine { field: "command" })
-        .stateless())
+        .stateless();
+    Ok(mark.mark(listener, settings.beside_open_door))
 }
 
 fn one_of(listed: &BTreeMap<String, String>) -> String {
@@ -187,8 +195,11 @@ impl Programs {
             Some(listed) => listed.get(name).cloned().ok_or_else(|| {
                 format!("`{}` may not be run; there is {}", cut(name), one_of(listed))
             }),
-            None if name.contains('/') => programs::at(Path::new(&self.bounds.folder), name),
-            None => programs::searched(name, self.bounds.search_path()),
+            // The caller learns no path of this machine.
+            None if name.contains('/') => programs::at(Path::new(&self.bounds.folder), name)
+                .map_err(|_| format!("`{}` is no program", cut(name))),
+            None => programs::searched(name, self.bounds.search_path())
+                .map_err(|_| format!("there is no program `{}`", cut(name))),
         }
     }
 }

@@ -100,6 +100,7 @@ pub fn main(builder: Builder) -> ExitCode {
     if let Some(ended) = tool::begun(std::env::args_os()) {
         return ended;
     }
+    let _orphans = tool::adopt_orphans();
     let mut command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {

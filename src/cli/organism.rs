@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::cli::screen::Failure;
 use crate::client::Address;
 use crate::door::Tokens;
-use crate::engine::{Builder, Complaints};
+use crate::engine::{Builder, Complaints, Plan};
 use crate::limits::MANIFEST_BYTES_MAX;
-use crate::listener::Capabilities;
+use crate::listener::{Capabilities, Described};
 use crate::listeners;
+use crate::listeners::tool::command::NetworkPrograms;
 use crate::log::Durability;
 use crate::manifest::{self, Context, DATA, Door, Manifest, Mistake, Mistakes, Overrides, Places};
 use crate::model::Models;
@@ -84,6 +85,43 @@ pub(crate) fn check_triggers(
         return Ok(());
     }
     Err(Unread::Mistakes(places.cloned().unwrap_or_default().find_triggers(&wrong)))
+}
+
+/// Checks that no listener's programs may connect to a door that lets everybody of this machine in
+/// without a token, unless the listener's settings allow it.
+pub(crate) fn check_open_doors(
+    plan: &Plan,
+    doors: &[Door],
+    tokens: &Tokens,
+    places: Option<&Places>,
+) -> Result<(), Unread> {
+    let open = doors.iter().find_map(|it| match it {
+        Door::Tcp { address, .. } if tokens.is_empty() => Some(address),
+        _ => None,
+    });
+    let Some(address) = open else { return Ok(()) };
+    let is_wrong = |it: &&Described| {
+        it.extension::<NetworkPrograms>().is_some_and(|it| !it.is_beside_open_door)
+    };
+    let names = plan.listeners().iter().filter(is_wrong).map(|it| it.name.clone());
+    let wrong = names.map(|name| {
+        let text = format!(
+            "the programs of `{name}` may use the network, and the door at {address} lets \
+             everybody of this machine in without a token"
+        );
+        (name, text)
+    });
+    let wrong: Vec<(String, String)> = wrong.collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let advice = "add `tokens:`, leave `network: any` out, or write `beside_open_door: true` into \
+                  the settings";
+    let Some(places) = places else {
+        let all: Vec<&str> = wrong.iter().map(|(_, text)| text.as_str()).collect();
+        return Err(Unread::Failure(Failure::Untried(format!("{}; {advice}", all.join("; ")))));
+    };
+    Err(Unread::Mistakes(places.find_listeners(&wrong, advice)))
 }
 
 /// Formats all mistakes for people.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
-use crate::cli::organism::{Organism, check_triggers, complained};
+use crate::cli::organism::{Organism, check_open_doors, check_triggers, complained};
 use crate::cli::otel::{FollowerSettings, Following};
 use crate::cli::reload::Reload;
 use crate::cli::rules_in_force::RuleSources;
@@ -158,6 +158,7 @@ impl Run {
         agent_feeds::write(&context)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         check_triggers(&source, plan.capabilities(), places.as_ref())?;
+        check_open_doors(&plan, &doors, &tokens, places.as_ref())?;
         source.begin_at_end_of(plan.log()).await.map_err(untried)?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };

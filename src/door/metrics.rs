@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::door::peer::{self, Peer};
 use crate::door::{Error, is_local};
 use crate::engine::{self, Builder, Door, Plugin, Port, Pump, Stage, Tokio};
 use crate::listener::Boxed;
@@ -364,6 +365,11 @@ impl axum::serve::Listener for Watchers {
             let now_us = self.port.now_us();
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
+                    let Ok(own) = stream.local_addr() else { continue };
+                    if peer::of_tcp(peer, own).await == Peer::Descendant {
+                        tracing::debug!("a program of the pump's isn't shown its metrics");
+                        continue;
+                    }
                     let wait = CONNECTION_TIME_MAX.as_micros();
                     let wait = u64::try_from(wait).unwrap_or(u64::MAX);
                     let until = self.port.now_us().saturating_add(wait);

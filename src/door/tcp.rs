@@ -11,6 +11,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
 use crate::door::acceptor::{self, Opened, Source};
+use crate::door::peer::{self, Peer};
 use crate::door::{Error, Tls, Tokens};
 use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
@@ -130,7 +131,8 @@ impl Door for Tcp {
         for error in bounds.into_iter().filter_map(Result::err) {
             tracing::warn!(%address, %error, "the system sets no bound to what it keeps");
         }
-        Box::pin(acceptor::serve(Listening { listener, address, tls }, tokens, pump))
+        let listening = Listening { listener, address, tls, tokens: tokens.clone() };
+        Box::pin(acceptor::serve(listening, tokens, pump))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {
@@ -147,28 +149,36 @@ struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Tls>,
+    tokens: Tokens,
 }
 
 impl Source for Listening {
-    type Accepted = (TcpStream, IpAddr);
+    type Accepted = (TcpStream, SocketAddr);
     type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
     fn place(&self) -> String {
         self.address.to_string()
     }
 
-    async fn accept(&self) -> io::Result<((TcpStream, IpAddr), String)> {
+    async fn accept(&self) -> io::Result<((TcpStream, SocketAddr), String)> {
         let (stream, peer) = self.listener.accept().await?;
         // Answers are batched already, so Nagle's algorithm would only delay them.
         drop(stream.set_nodelay(true));
         // A client that vanished must not keep its place forever.
         let alive = TcpKeepalive::new().with_time(ALIVE_AFTER).with_interval(ALIVE_EVERY);
         drop(SockRef::from(&stream).set_tcp_keepalive(&alive));
-        Ok(((stream, peer.ip()), peer.to_string()))
+        Ok(((stream, peer), peer.to_string()))
     }
 
-    async fn open(&self, (stream, peer): (TcpStream, IpAddr)) -> io::Result<Opened<Listening>> {
-        let peer = Some(peer);
+    async fn open(
+        &self,
+        (stream, address): (TcpStream, SocketAddr),
+    ) -> io::Result<Opened<Listening>> {
+        let peer = Some(address.ip());
+        let process = peer::of_tcp(address, stream.local_addr()?).await;
+        if process == Peer::Unknown && peer::has_left(&SockRef::from(&stream)) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         let stream = match &self.tls {
             None => Either::Left(stream),
             Some(_) if is_plain(&stream).await? => {
@@ -179,7 +189,8 @@ impl Source for Listening {
         // At an address that only this machine can reach, clients need no token and share the name
         // `console`.
         let console = || Identity { name: CONSOLE.into(), operator: false };
-        let who = Ok(is_local(self.address.ip()).then(console));
+        let who = is_local(self.address.ip()).then(console);
+        let who = process.identity(who, !self.tokens.is_empty());
         Ok(Opened { stream, who, peer })
     }
 }

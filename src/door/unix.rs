@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::unistd::{Uid, User};
+use socket2::SockRef;
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::clock;
 use crate::door::acceptor::{self, Opened, Source};
 use crate::door::client_tokens::is_name;
+use crate::door::peer::{self, Peer};
 use crate::door::{Error, Options, Tokens};
 use crate::engine::{Builder, Door, Identity, Plugin, Port, Pump, Tokio};
 use crate::listener::Boxed;
@@ -46,15 +48,17 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// Listens at a path. A socket at which no process listens is replaced.
+    /// Listens at a path. A socket at which no process listens is replaced. If the path's folder
+    /// doesn't exist, it is made, with mode 0700.
     ///
     /// # Errors
     /// If a process listens there already, if another kind of file is there, if the path is too
-    /// long for a socket, or if the folder can't be written to.
+    /// long for a socket, or if the folder can't be made or written to.
     pub async fn at(path: impl AsRef<Path>, options: Options) -> Result<Unix, Error> {
         let path = path.as_ref();
         let wrong = |error| Error::Socket { path: path.to_owned(), error };
         check_length(path).map_err(wrong)?;
+        make_folder(path).map_err(wrong)?;
         let place = Nest::beside(path).map_err(wrong)?;
         clear(path, &place).await.map_err(wrong)?;
         // The socket is made in a private folder and gets its permissions there. Only then is it
@@ -83,6 +87,15 @@ fn check_length(path: &Path) -> io::Result<()> {
         let text = "its path is too long: one of a socket has room for some hundred bytes";
         io::Error::new(io::ErrorKind::InvalidFilename, text)
     })
+}
+
+/// Makes the folder of a socket, if there is none. Only this user and root may enter it.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    match folder.map(|it| fs::DirBuilder::new().mode(0o700).create(it)) {
+        Some(Err(error)) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Removes a socket at which no process listens. The socket is first moved into the private folder,
@@ -184,7 +197,11 @@ impl Plugin for Unix {
 impl Door for Unix {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Unix { listener, file, tokens } = *self;
-        Box::pin(acceptor::serve(Listening { listener, file }, tokens, pump))
+        Box::pin(acceptor::serve(
+            Listening { listener, file, tokens: tokens.clone() },
+            tokens,
+            pump,
+        ))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {
@@ -201,6 +218,7 @@ impl Door for Unix {
 struct Listening {
     listener: UnixListener,
     file: Socket,
+    tokens: Tokens,
 }
 
 impl Source for Listening {
@@ -219,12 +237,17 @@ impl Source for Listening {
 
     async fn open(&self, stream: UnixStream) -> io::Result<Opened<Listening>> {
         let uid = Uid::from_raw(stream.peer_cred()?.uid());
+        let process = peer::of_unix(&stream);
+        if process == Peer::Unknown && peer::has_left(&SockRef::from(&stream)) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         // The lookup runs on a thread of its own, since users' names may come from another machine.
         let (done, found) = tokio::sync::oneshot::channel();
         Tokio::current().spawn_blocking(async move { drop(done.send(name_of(uid))) });
         let name = found.await.map_err(io::Error::other)?;
-        let who = Identity { name, operator: true };
-        Ok(Opened { stream, who: Ok(Some(who)), peer: None })
+        let who = Some(Identity { name, operator: true });
+        let who = process.identity(who, !self.tokens.is_empty());
+        Ok(Opened { stream, who, peer: None })
     }
 }
 
@@ -284,10 +307,23 @@ mod tests {
         let long = folder.path().join("x".repeat(100));
         let wrong = Unix::at(&long, Options::default()).await.unwrap_err();
         assert!(wrong.to_string().contains("bytes"), "{wrong}");
-        let nowhere = folder.path().join("none/pump.sock");
+        let nowhere = folder.path().join("none/none/pump.sock");
         let wrong = Unix::at(&nowhere, Options::default()).await.unwrap_err();
         assert!(wrong.to_string().contains("none/pump.sock"), "{wrong}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_the_door_makes_is_the_users_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run/pump.sock");
+        let door = Unix::at(&path, Options::default()).await.unwrap();
+        assert_eq!((mode(&folder.path().join("run")), mode(&path)), (0o700, 0o600));
+        drop(door);
+        // A folder that is there keeps its mode.
+        fs::set_permissions(folder.path().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        Unix::at(&path, Options::default()).await.unwrap();
+        assert_eq!(mode(&folder.path().join("run")), 0o755);
     }
 
     #[test]

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pumphouse::door::keep_programs_out;
 use pumphouse::listener::{Beside, Effects};
+use pumphouse::prelude::Listener;
+use pumphouse::secret::{Secret, Secrets, of_variables};
 use serde::Deserialize;
 
 use super::attempts::Attempts;
@@ -22,6 +25,13 @@ pub enum Network {
     None,
     /// The program may connect to anything, and listen.
     Any,
+}
+
+/// Marks a listener whose programs may use the network.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkPrograms {
+    /// Whether the settings say that a door of this machine may be open to everybody.
+    pub is_beside_open_door: bool,
 }
 
 /// The time limit of a program that runs as long as the pump needs it, in seconds: 100 years.
@@ -52,13 +62,17 @@ pub(in super::super) struct Bounds {
     pub(in super::super) limits: CommandLimits,
     /// The calls whose programs run.
     pub(super) attempts: Attempts,
+    secrets: Vec<Secret>,
+    /// The secrets that the programs are given. They are hidden in their outputs.
+    pub(super) hidden: Secrets,
 }
 
 impl Bounds {
     /// Makes bounds from settings, and resolves every path. A program may also write the folder in
     /// which it runs. Returns an error if a path doesn't exist or isn't Unicode, or if the root is
-    /// no folder.
+    /// no folder, or if a secret of the environment is too short to be hidden.
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
+        keep_programs_out();
         let home = match given.home.folder() {
             it if it.as_os_str().is_empty() => Path::new("."),
             it => it,
@@ -76,20 +90,36 @@ impl Bounds {
         let (read, mut write) = (all(&given.read)?, all(&given.write)?);
         write.push(folder.clone());
         let mut environment = given.env;
+        let secrets = of_variables(&environment)?;
         let path = search_path(&environment);
         environment.entry("PATH".to_owned()).or_insert(path);
         environment.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
         let (network, limits) = (given.network, given.limits);
         let attempts = Attempts::default();
-        Ok(Bounds { folder, environment, read, write, network, limits, attempts })
+        let hidden = Secrets::new(secrets.iter().cloned());
+        Ok(Bounds { folder, environment, read, write, network, limits, attempts, secrets, hidden })
     }
 
     /// Makes bounds without network, and with only the files that every program may use.
     pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
+        keep_programs_out();
         let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
         let (read, write, network) = (Vec::new(), Vec::new(), Network::None);
         let (folder, attempts) = ("/".to_owned(), Attempts::default());
-        Bounds { folder, environment, read, write, network, limits, attempts }
+        let (secrets, hidden) = Default::default();
+        Bounds { folder, environment, read, write, network, limits, attempts, secrets, hidden }
+    }
+
+    /// Returns these bounds with more secrets, which the programs are given as arguments.
+    pub(in super::super) fn with_secrets(mut self, more: Vec<Secret>) -> Bounds {
+        self.secrets.extend(more);
+        self.hidden = Secrets::new(self.secrets.iter().cloned());
+        self
+    }
+
+    /// Returns the secrets that the programs are given.
+    pub(in super::super) fn secrets(&self) -> Vec<Secret> {
+        self.secrets.clone()
     }
 
     /// Returns these bounds, extended so that the program at `path` may be read and executed.
@@ -98,6 +128,14 @@ impl Bounds {
         self.read.push(path.to_owned());
         self.read.push(found(Path::new(path))?);
         Ok(self)
+    }
+
+    /// Returns these bounds, extended by files and folders that may be read, and by those that may
+    /// also be written. The paths are absolute, and needn't exist.
+    pub(in super::super) fn with_paths(mut self, read: Vec<String>, write: Vec<String>) -> Bounds {
+        self.read.extend(read);
+        self.write.extend(write);
+        self
     }
 
     /// Returns these bounds with one more folder that may be written, and with more environment
@@ -120,6 +158,14 @@ impl Bounds {
         match self.network {
             Network::None => Effects::Writes,
             Network::Any => Effects::Outside,
+        }
+    }
+
+    /// Returns the listener, marked if its programs may use the network.
+    pub(in super::super) fn mark(&self, listener: Listener, is_beside_open_door: bool) -> Listener {
+        match self.network {
+            Network::None => listener,
+            Network::Any => listener.extension(NetworkPrograms { is_beside_open_door }),
         }
     }
 
@@ -154,11 +200,15 @@ impl Bounds {
 }
 
 impl Order {
-    /// Changes this order for a program that runs as long as the pump needs it. Landlock doesn't
-    /// confine such a program.
+    /// Changes this order for a program that runs as long as the pump needs it.
     pub(super) fn serving(mut self) -> Order {
         self.is_server = true;
         self.seconds = SERVER_SECONDS;
+        self
+    }
+
+    /// Changes this order so that Landlock doesn't confine the program.
+    pub(super) fn free(mut self) -> Order {
         self.confinement.is_free = true;
         self
     }

@@ -9,11 +9,15 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
 use super::supervisor_messages::Confinement;
+#[cfg(target_os = "linux")]
+use super::system_files;
 
 /// The exit code if the program can't be started or confined. Shells use the same code if they
 /// can't find a program.
@@ -84,7 +88,7 @@ fn confine(order: &Confinement) -> Result<(), String> {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(said("no limit"))?;
     }
-    if order.is_free { Ok(()) } else { landlock(order) }
+    if order.is_free { scope_signals() } else { landlock(order) }
 }
 
 /// Tells the kernel to kill this process when the supervisor ends.
@@ -105,35 +109,6 @@ fn bind_to(supervisor: i32) -> Result<(), String> {
 fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
-
-/// The files and folders that every program may read and execute. The folders `/proc/PID` aren't
-/// among them, because `/proc/PID/environ` of the pump shows the pump's environment.
-#[cfg(target_os = "linux")]
-const SYSTEM: [&str; 20] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/sys",
-    "/proc/cpuinfo",
-    "/proc/filesystems",
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/stat",
-    "/proc/sys",
-    "/proc/uptime",
-    "/proc/version",
-    "/proc/vmstat",
-    "/dev/urandom",
-];
-/// The devices that every program may read and write.
-#[cfg(target_os = "linux")]
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"];
 
 /// Whether the kernel has Landlock.
 #[cfg(target_os = "linux")]
@@ -165,8 +140,9 @@ fn landlock(order: &Confinement) -> Result<(), String> {
             true => rules,
             false => rules.handle_access(AccessNet::from_all(abi))?,
         };
-        let read = SYSTEM.iter().copied().chain(order.read.iter().map(String::as_str));
-        let write = DEVICES.iter().copied().chain(order.write.iter().map(String::as_str));
+        let read = system_files::readable().into_iter().chain(order.read.iter().map(PathBuf::from));
+        let devices = system_files::DEVICES.iter().map(PathBuf::from);
+        let write = devices.chain(order.write.iter().map(PathBuf::from));
         // A path that doesn't exist gets no rule.
         rules
             .create()?
@@ -175,6 +151,21 @@ fn landlock(order: &Confinement) -> Result<(), String> {
             .restrict_self()
     };
     confined().map(drop).map_err(|error: landlock::RulesetError| format!("not confined: {error}"))
+}
+
+/// Keeps this process from sending signals to processes that it doesn't begin. It can't kill its
+/// supervisor then. A kernel that doesn't know this bound leaves it out.
+#[cfg(target_os = "linux")]
+fn scope_signals() -> Result<(), String> {
+    use landlock::{Ruleset, RulesetAttr as _, Scope};
+    let scoped = Ruleset::default().scope(Scope::Signal).and_then(Ruleset::create);
+    let scoped = scoped.and_then(landlock::RulesetCreated::restrict_self);
+    scoped.map(drop).map_err(|error| format!("not confined: {error}"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn scope_signals() -> Result<(), String> {
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -22,6 +22,10 @@
 pub mod limits;
 pub(super) mod programs;
 mod supervisor_messages;
+mod processes;
+pub(super) mod orphans;
+#[cfg(target_os = "linux")]
+mod system_files;
 pub(super) mod scratch;
 mod arguments;
 mod attempts;
@@ -38,14 +42,15 @@ use std::sync::Arc;
 
 use pumphouse::listener::{Beside, CommandPart, DeclaredPayload};
 use pumphouse::prelude::*;
+use pumphouse::secret::of_arguments;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::super::agent_context::CallingAgent;
 use super::given_context::ContextFields;
 use arguments::Argument;
-pub use bounds::Network;
 pub(super) use bounds::{Bounds, Given};
+pub use bounds::{Network, NetworkPrograms};
 use limits::CommandLimits;
 use run::{ExitCause, Outcome};
 
@@ -137,6 +142,10 @@ pub struct Settings {
     /// Whether the program may use the network.
     #[serde(default)]
     pub network: Network,
+    /// Whether the program may use the network although a door of this machine lets everybody in
+    /// without a token.
+    #[serde(default)]
+    pub beside_open_door: bool,
     /// The limits of one call of the program.
     #[serde(default)]
     pub limits: CommandLimits,
@@ -197,6 +206,8 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
         return Err(format!("`env` has {CONTEXT}, which `agent_context` sets"));
     }
     let fields = takes.as_ref().map_or_else(|| vec![FIELD.to_owned()], typed::fields);
+    // An argument such as `{text}` is filled by each call.
+    let fixed: Vec<String> = arguments.iter().filter(|it| !it.contains('{')).cloned().collect();
     let arguments = arguments::read(&arguments, &fields)?;
     match (&takes, settings.input) {
         (Some(_), Some(Input::Text)) => {
@@ -218,21 +229,23 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
         network: settings.network,
         limits: settings.limits,
     })?;
-    let bounds = bounds.with_program(&path)?;
-    let name = program.text().to_owned();
+    let bounds = bounds.with_program(&path)?.with_secrets(of_arguments(&fixed));
+    let (name, secrets) = (program.text().to_owned(), bounds.secrets());
     confine::warn(NAME);
     let what = takes.as_ref().map_or("a text".to_owned(), |it| format!("`{}`", it.name.local()));
     let text = format!("Runs {name} on {what}.{}", confine::note());
     let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     let has_fields = arguments.iter().any(|it| matches!(it, Argument::Field { .. }));
     let gets_input = settings.input.is_some() || !has_fields;
-    let agent_context = settings.agent_context;
+    let (agent_context, is_beside) = (settings.agent_context, settings.beside_open_door);
+    let mark = bounds.clone();
     let program = Program { name, path, arguments, gets_input, bounds, agent_context };
     let listener = match takes {
         None if answers.is_none() => text_listener(program),
         takes => typed::listener(program, takes, answers, settings.input),
     };
-    Ok(listener.timeout(timeout).describe(text).effects(effects))
+    let listener = mark.mark(listener, is_beside);
+    Ok(listener.timeout(timeout).describe(text).effects(effects).secrets(secrets))
 }
 
 fn text_listener(program: Program) -> Listener {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Pair;
 use std::process::Stdio;
 
+use pumphouse::secret::Secrets;
 use pumphouse::wire::core::OutputStream;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
@@ -18,6 +19,7 @@ use super::super::text::lossy;
 use super::attempts::Attempt;
 use super::bounds::Bounds;
 use super::limits::CommandLimits;
+use super::orphans::Running;
 use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 use super::supervisor_messages::{Order, Report};
@@ -89,7 +91,6 @@ pub(in super::super) async fn run(
     observe: OutputObserver<'_>,
 ) -> Result<Outcome, NotRun> {
     let order = bounds.order(program, arguments, input);
-    let limits = &bounds.limits;
     let not_begun = |error: String| {
         let text = format!("{program} can't be begun: {error}");
         NotRun { has_begun: false, text }
@@ -100,12 +101,14 @@ pub(in super::super) async fn run(
     };
     let attempt = bounds.attempts.begin(key).await;
     let begun = supervised(Stdio::piped()).map_err(|it| not_begun(it.to_string()))?;
-    let (child, ours) = begun;
-    let mut supervisor = Supervisor { child: Some(child), attempt };
+    let ((child, running), ours) = begun;
+    let mut supervisor = Supervisor { child: Some(child), running, attempt };
     let (out, err) = supervisor.outputs();
-    let heard = hear(ours, &order, (out, err), limits, observe).await;
-    // The supervisor has ended, or ends now that the pump has closed the socket.
-    supervisor.end().await.map_err(|it| lost(it.to_string()))?;
+    // When `hear` is done, it closes the socket, and the supervisor ends. If the supervisor ends
+    // first, its end also ends orphans that keep the outputs open.
+    let heard = hear(ours, &order, (out, err), bounds, observe);
+    let (heard, ended) = tokio::join!(heard, supervisor.end());
+    ended.map_err(|it| lost(it.to_string()))?;
     let (report, out, err) = heard.map_err(|it| lost(it.to_string()))?;
     let ended = match report {
         None => ExitCause::TooMuchOutput,
@@ -122,6 +125,7 @@ pub(in super::super) async fn run(
 /// the call's attempt counts as running until then.
 struct Supervisor {
     child: Option<Child>,
+    running: Option<Running>,
     attempt: Option<Attempt>,
 }
 
@@ -135,7 +139,8 @@ impl Supervisor {
     /// Waits for the supervisor's end.
     async fn end(&mut self) -> std::io::Result<()> {
         if let Some(child) = &mut self.child {
-            child.wait().await?;
+            let status = child.wait().await?;
+            self.running.take().into_iter().for_each(|it| it.ended(Some(status)));
         }
         self.child = None;
         Ok(())
@@ -144,30 +149,32 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        let (Some(mut child), attempt) = (self.child.take(), self.attempt.take()) else { return };
-        if let (Some(attempt), Ok(runtime)) = (attempt, Handle::try_current()) {
+        let Some(child) = self.child.take() else { return };
+        let (running, attempt) = (self.running.take(), self.attempt.take());
+        if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                let _ = child.wait().await;
+                wait(child, running).await;
                 drop(attempt);
             });
         }
     }
 }
 
+/// Waits for a supervisor's end, and ends what it left.
+async fn wait(mut child: Child, running: Option<Running>) {
+    let status = child.wait().await.ok();
+    running.into_iter().for_each(|it| it.ended(status));
+}
+
 /// Starts a supervisor. The returned socket carries the order to the supervisor, and then its
 /// report back.
-fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
+fn supervised(out: Stdio) -> std::io::Result<((Child, Option<Running>), UnixStream)> {
     clear_once();
     let (ours, theirs) = pair()?;
-    let supervisor = Command::new(SELF)
-        .arg(SUPERVISE)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(theirs))
-        .stdout(out)
-        .stderr(Stdio::piped())
-        .spawn()?;
-    Ok((supervisor, ours))
+    let mut command = Command::new(SELF);
+    command.arg(SUPERVISE).env_clear().current_dir("/");
+    command.stdin(Stdio::from(theirs)).stdout(out).stderr(Stdio::piped());
+    Ok((Running::begin(&mut command)?, ours))
 }
 
 fn pair() -> std::io::Result<(UnixStream, OwnedFd)> {
@@ -186,7 +193,7 @@ pub(in super::super) struct Serving {
     pub(in super::super) control: UnixStream,
 }
 
-/// Starts a program that exchanges messages with the pump.
+/// Starts a program that exchanges messages with the pump. Landlock doesn't confine the program.
 ///
 /// # Errors
 /// If the supervisor can't be started, or if the order can't be sent to it.
@@ -195,11 +202,28 @@ pub(in super::super) async fn serve(
     program: &str,
     arguments: Vec<String>,
 ) -> std::io::Result<Serving> {
-    let order = bounds.order(program, arguments, String::new()).serving();
+    serve_order(&bounds.order(program, arguments, String::new()).serving().free()).await
+}
+
+/// Starts a program that exchanges messages with the pump, within its bounds.
+///
+/// # Errors
+/// If the supervisor can't be started, or if the order can't be sent to it.
+pub(in super::super) async fn serve_confined(
+    bounds: &Bounds,
+    program: &str,
+    arguments: Vec<String>,
+) -> std::io::Result<Serving> {
+    serve_order(&bounds.order(program, arguments, String::new()).serving()).await
+}
+
+async fn serve_order(order: &Order) -> std::io::Result<Serving> {
     let (talk, theirs) = pair()?;
-    let (mut supervisor, mut control) = supervised(Stdio::from(theirs))?;
-    control.write_all((serde_json::to_string(&order)? + "\n").as_bytes()).await?;
-    Ok(Serving { talk, err: supervisor.stderr.take(), control })
+    let ((mut supervisor, running), mut control) = supervised(Stdio::from(theirs))?;
+    let err = supervisor.stderr.take();
+    Handle::current().spawn(wait(supervisor, running));
+    control.write_all((serde_json::to_string(order)? + "\n").as_bytes()).await?;
+    Ok(Serving { talk, err, control })
 }
 
 /// Sends the order to the supervisor, then collects the program's output and the report. There is
@@ -208,13 +232,14 @@ async fn hear(
     mut ours: UnixStream,
     order: &Order,
     (out, err): (Option<impl AsyncRead + Unpin>, Option<impl AsyncRead + Unpin>),
-    limits: &CommandLimits,
+    Bounds { limits, hidden, .. }: &Bounds,
     observe: OutputObserver<'_>,
 ) -> std::io::Result<(Option<Report>, ClippedOutput, ClippedOutput)> {
     let line = serde_json::to_string(order)? + "\n";
     ours.write_all(line.as_bytes()).await?;
+    let kept = |most| ClippedOutput::new(most, hidden.clone());
     let (mut kept_out, mut kept_err) =
-        (ClippedOutput::new(limits.output_bytes_max), ClippedOutput::new(limits.error_bytes_max));
+        (kept(limits.output_bytes_max), kept(limits.error_bytes_max));
     let most = limits.written_bytes_max;
     // If one output is too long, the other isn't read to its end.
     let both = tokio::try_join!(
@@ -246,11 +271,14 @@ pub(in super::super) struct ClippedOutput {
     /// The maximum number of bytes of `head`. The same limit holds for `tail`.
     half: usize,
     left_out: u64,
+    /// The secrets that are hidden in the text.
+    hidden: Secrets,
 }
 
 impl ClippedOutput {
-    fn new(most: usize) -> ClippedOutput {
-        ClippedOutput { head: Vec::new(), tail: VecDeque::new(), half: most / 2, left_out: 0 }
+    fn new(most: usize, hidden: Secrets) -> ClippedOutput {
+        let (head, tail, half) = (Vec::new(), VecDeque::new(), most / 2);
+        ClippedOutput { head, tail, half, left_out: 0, hidden }
     }
 
     /// Reads an output to its end. Fails if the output has more than `most` bytes.
@@ -294,15 +322,16 @@ impl ClippedOutput {
         }
     }
 
-    /// Returns the output as text. In place of a left-out part, a line says how many bytes are left
-    /// out.
+    /// Returns the output as text, without secrets. In place of a left-out part, a line says how
+    /// many bytes are left out.
     pub(in super::super) fn text(&self, most: usize) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.left_out == 0 {
-            return lossy(&[&self.head[..], &tail].concat());
+            return self.hidden.hide_in(lossy(&[&self.head[..], &tail].concat()));
         }
         let left_out = self.left_out;
         let line = format!("\n[… {left_out} bytes left out; {most} are shown …]\n");
-        lossy(&self.head) + &line + &lossy(&tail)
+        let head = self.hidden.hide_cut(&lossy(&self.head)).into_owned();
+        head + &line + &self.hidden.hide(&lossy(&tail))
     }
 }

@@ -6,7 +6,6 @@
 //! dies in any way, the kernel closes the socket. Orphans among the program's descendants become
 //! children of the supervisor, so that no process escapes.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -19,14 +18,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, setsid, wait};
 
 use super::confine;
+use super::processes::{all, below};
 use super::scratch::Scratch;
 use super::supervisor_messages::{Confinement, Order, Report};
 
 /// The path of this executable. The path works even if the executable file was replaced meanwhile.
 #[cfg(target_os = "linux")]
-pub(super) const SELF: &str = "/proc/self/exe";
+pub(in super::super) const SELF: &str = "/proc/self/exe";
 #[cfg(not(target_os = "linux"))]
-pub(super) const SELF: &str = "pumphouse";
+pub(in super::super) const SELF: &str = "pumphouse";
 
 /// The argument with which the executable runs as a supervisor.
 pub(super) const SUPERVISE: &str = "supervise-a-command";
@@ -228,30 +228,8 @@ fn send(all: &[Pid], signal: Signal) {
 
 /// Returns all descendants of this process.
 fn descendants() -> Vec<Pid> {
-    let mut parents = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|it| it.parse::<i32>().ok()) else {
-            continue;
-        };
-        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
-        if let Some(parent) = parent_of(&String::from_utf8_lossy(&stat)) {
-            parents.insert(id, parent);
-        }
-    }
-    let own = getpid().as_raw_nonzero().get();
-    let mut found = vec![own];
-    let mut next = 0;
-    while let Some(one) = found.get(next).copied() {
-        let children = parents.iter().filter(|(_, parent)| **parent == one);
-        found.extend(children.map(|(id, _)| *id));
-        next += 1;
-    }
-    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
-}
-
-/// Returns the parent's id from a process's line in `/proc/PID/stat`. In this line, the process's
-/// name may contain any character, even `)`.
-pub(super) fn parent_of(stat: &str) -> Option<i32> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    let own = getpid();
+    let mut found = below(&all(), &[own.as_raw_nonzero().get()]);
+    found.retain(|it| *it != own);
+    found
 }

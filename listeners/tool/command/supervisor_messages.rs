@@ -29,8 +29,8 @@ pub(super) struct Confinement {
     /// The files and folders that the program may also write.
     pub(super) write: Vec<String>,
     pub(super) network: bool,
-    /// True if Landlock doesn't confine the program. The program then has all rights of the pump's
-    /// user.
+    /// True if the program has all rights of the pump's user, but can't send signals to processes
+    /// that it didn't begin.
     pub(super) is_free: bool,
     pub(super) memory: u64,
     pub(super) file: u64,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pumphouse::client::{Address, Client};
-use pumphouse::door::{Options, Tokens, Unix};
+use pumphouse::door::{Options, Tcp, Tokens, Unix};
 use pumphouse::prelude::*;
 use tempfile::TempDir;
 
@@ -55,6 +55,24 @@ async fn the_door_closes_and_takes_its_file_along() {
     assert!(rest(&mut client).await.is_empty());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     assert!(Client::connect_to(&address).await.is_err());
+}
+
+/// A pump of this process takes this process's own clients, programs or not.
+#[tokio::test]
+async fn the_pumps_own_process_is_let_in() {
+    pumphouse::door::keep_programs_out();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pump.sock");
+    let unix = Unix::at(&path, Options::default()).await.unwrap();
+    let tcp = Tcp::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let address = Address::Tcp(tcp.local_addr().to_string());
+    let builder = pumphouse::builder().with((pumphouse::listeners::standard(), unix, tcp));
+    let pump = builder.build().unwrap().start();
+    for address in [Address::Unix(path), address] {
+        let mut client = Client::connect_to(&address).await.unwrap();
+        client.ask(&echo("hello")).await.unwrap();
+    }
+    pump.shutdown().await.unwrap();
 }
 
 #[tokio::test]

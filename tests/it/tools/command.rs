@@ -10,25 +10,25 @@ use super::{asked, in_order, organism};
 use crate::program::{Ran, Scene, Server};
 
 /// A pump with a shell that runs `sh`, and the settings beside that.
-struct Shell {
-    scene: Scene,
-    server: Server,
+pub(super) struct Shell {
+    pub(super) scene: Scene,
+    pub(super) server: Server,
 }
 
 impl Shell {
     #[track_caller]
-    fn new(settings: &str) -> Shell {
+    pub(super) fn new(settings: &str) -> Shell {
         let scene = Scene::new();
         fs::create_dir(scene.path("work")).unwrap();
         scene.write("secret", "the secret");
         let settings = format!("programs: [sh, bash], root: work{settings}");
         let manifest = format!("listeners: [{{use: shell, settings: {{{settings}}}}}]\n");
         scene.write("organism.yaml", manifest);
-        let server = scene.serve(&[]);
+        let server = scene.serve(&["--unix", "pump.sock", "--metrics", "127.0.0.1:0"]);
         Shell { scene, server }
     }
 
-    fn payload(program: &str, script: &str) -> String {
+    pub(super) fn payload(program: &str, script: &str) -> String {
         let script = script.replace('&', "&amp;").replace('<', "&lt;");
         format!(
             "<shell xmlns=\"https://xml-pipeline.org/ns/shell/v1\"><command>{program}</command>\
@@ -37,25 +37,25 @@ impl Shell {
     }
 
     #[track_caller]
-    fn with(&self, program: &str, script: &str) -> Ran {
+    pub(super) fn with(&self, program: &str, script: &str) -> Ran {
         sent(&self.scene, &self.server, &Shell::payload(program, script))
     }
 
     #[track_caller]
-    fn sh(&self, script: &str) -> Ran {
+    pub(super) fn sh(&self, script: &str) -> Ran {
         self.with("sh", script)
     }
 }
 
 /// What comes of a payload, without the marks of lines that belong to a text.
 #[track_caller]
-fn sent(scene: &Scene, server: &Server, payload: &str) -> Ran {
+pub(super) fn sent(scene: &Scene, server: &Server, payload: &str) -> Ran {
     let ran = scene.pipe(&["send", "--connect", &server.address], payload);
     Ran { out: ran.out.replace("\n│ ", "\n"), ..ran }
 }
 
 /// Whether a process with these arguments is there, here or where it is an orphan.
-fn runs(arguments: &str) -> bool {
+pub(super) fn runs(arguments: &str) -> bool {
     let wanted = format!("{}\0", arguments.replace(' ', "\0"));
     let all = fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|it| fs::read(it.path().join("cmdline")).ok()).any(|it| it == wanted.as_bytes())
@@ -63,7 +63,7 @@ fn runs(arguments: &str) -> bool {
 
 #[expect(clippy::disallowed_methods, reason = "other processes come and go in their own time")]
 #[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
@@ -72,7 +72,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Whether the kernel has Landlock; where it hasn't, the test says that it was skipped.
-fn is_confined() -> bool {
+pub(super) fn is_confined() -> bool {
     let is_confined = note().is_empty();
     if !is_confined {
         crate::skipped("no Landlock");
@@ -240,7 +240,8 @@ fn a_program_connects_only_where_it_may() {
         shell.with("bash", &format!("exec 3<>/dev/tcp/{host}/{port} && echo connected"))
     };
     connect(&Shell::new("")).code(1).says(&["ermission denied"]);
-    connect(&Shell::new(", network: any")).code(0).says(&["connected"]);
+    let network = ", network: any, beside_open_door: true";
+    connect(&Shell::new(network)).code(0).says(&["connected"]);
 }
 
 #[test]

@@ -21,6 +21,7 @@ def tools():
         {"name": "refuse", "description": "Refuses.", "inputSchema": NOTHING},
         {"name": "die", "description": "Ends.", "inputSchema": NOTHING},
         {"name": "sleep", "description": "Never answers.", "inputSchema": NOTHING},
+        {"name": "strike", "description": "Kills its supervisor.", "inputSchema": NOTHING},
         {"name": "shout", "description": "Writes without an end.", "inputSchema": NOTHING},
         {"name": "bomb", "description": "Has no schema.", "inputSchema": {**NOTHING, "$ref": "http://x/y"}},
     ]
@@ -47,6 +48,18 @@ def call(name, arguments):
         with open("sleeping", "a") as file:
             file.write(f"{os.getpid()}\n")
         time.sleep(600)
+    if name == "strike":
+        supervisor = os.getppid()
+        if os.fork() == 0:
+            os.setsid()
+            with open("sleeping", "a") as file:
+                file.write(f"{os.getpid()}\n")
+            try:
+                os.kill(supervisor, 9)
+            except PermissionError:
+                pass
+            time.sleep(600)
+        time.sleep(600)
     if name == "shout":
         while True:
             sys.stdout.write("x" * 65536)
@@ -68,6 +81,8 @@ def main():
                       "serverInfo": {"name": "test", "version": "1"}}
         elif method == "tools/list":
             result = {"tools": tools()}
+        elif method == "ping":
+            result = {}
         else:
             result = call(params["name"], params.get("arguments", {}))
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
