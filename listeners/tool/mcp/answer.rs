@@ -31,6 +31,7 @@ pub(super) fn answer(
         Err(Failure::Error(text) | Failure::Forgotten(text)) => {
             return failed(Reason::Refused, &text);
         }
+        Err(Failure::Changed(text)) => return failed(Reason::Changed, &text),
         Err(Failure::Lost(text) | Failure::Nonsense(text)) => {
             return failed(Reason::Unknown, &format!("{text}; {UNKNOWN}"));
         }

@@ -1,5 +1,5 @@
 //! Asks the MCP servers of a manifest for their tools, side by side. A server that takes long
-//! delays nobody: if its tools are recorded, they are offered, and compared once it answers.
+//! delays nobody: if its tools are recorded, they are offered, and compared at its first call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,11 +9,10 @@ use std::time::Duration;
 use pumphouse::engine::Factory;
 use pumphouse::prelude::*;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 
-use super::server::{Compared, Launch};
-use super::tools::pinned;
-use super::{Settings, Trust, changes, listener, prepared, shown, unanswered, unknown};
+use super::server::Launch;
+use super::tools::{changes, pinned};
+use super::{Settings, Trust, listener, prepared, shown, unanswered, unknown};
 
 /// The answer of a server that was asked for its tools.
 type Answer = Result<Vec<Value>, String>;
@@ -31,9 +30,8 @@ struct Questions {
 /// and makes a listener after the server has answered.
 ///
 /// - If the server can't be asked, the listener offers the recorded tools.
-/// - If the server doesn't answer within `patience`, too. The answer is then compared with the
-///   record when it comes, and calls wait for this. Without a `patience`, every answer is waited
-///   for, up to `start_seconds_max`.
+/// - If the server doesn't answer within `patience`, too. Without a `patience`, every answer is
+///   waited for, up to `start_seconds_max`.
 /// - If the server answers and nothing is recorded yet, the answer is recorded, and the listener
 ///   offers the tools of the answer. With [`Trust::All`], this holds for every answer.
 /// - In all other cases, the listener offers the recorded tools. A tool that the server now
@@ -85,8 +83,7 @@ impl Questions {
                         server = name,
                         "a server hasn't answered yet: its recorded tools are offered meanwhile"
                     );
-                    let later = compared(answer, tools.clone(), name);
-                    return listener(launch, &tools, &Map::new(), Some(later), &settings);
+                    return listener(launch, &tools, &Map::new(), &settings);
                 }
                 None => {
                     let seconds = settings.limits.start_seconds_max;
@@ -109,18 +106,18 @@ impl Questions {
         match (recorded, there) {
             (Some(tools), Ok(there)) if settings.trust != Some(Trust::All) => {
                 let changed = changes(&tools, &pinned(&there));
-                listener(launch, &tools, &changed, None, &settings)
+                listener(launch, &tools, &changed, &settings)
             }
             (_, Ok(there)) => {
                 let tools = pinned(&there);
                 if let Err(why) = record.write(&tools) {
                     tracing::warn!(server = name, why, "the tools can't be recorded");
                 }
-                listener(launch, &tools, &Map::new(), None, &settings)
+                listener(launch, &tools, &Map::new(), &settings)
             }
             (Some(tools), Err(why)) => {
                 unasked(&name, &why);
-                listener(launch, &tools, &Map::new(), None, &settings)
+                listener(launch, &tools, &Map::new(), &settings)
             }
             (None, Err(why)) => Err(unanswered(&launch, &why)),
         }
@@ -154,25 +151,4 @@ fn received(answer: &Receiver<Answer>) -> Answer {
 fn unasked(server: &str, why: &str) {
     let why = shown(why);
     tracing::warn!(server, why, "a server can't be asked for its tools");
-}
-
-/// Compares an answer with the recorded tools when it comes. If none comes, no tool counts as
-/// changed.
-fn compared(answer: Receiver<Answer>, recorded: Map<String, Value>, server: String) -> Compared {
-    let (to, compared) = watch::channel(None);
-    std::thread::spawn(move || {
-        let changed = match received(&answer) {
-            Ok(there) => changes(&recorded, &pinned(&there)),
-            Err(why) => {
-                unasked(&server, &why);
-                Map::new()
-            }
-        };
-        if !changed.is_empty() {
-            let names: Vec<String> = changed.keys().map(|it| shown(it)).collect();
-            tracing::warn!(server, "Refused, since they changed: {}", names.join(", "));
-        }
-        to.send_replace(Some(changed.into_iter().map(|(name, _)| name).collect()));
-    });
-    compared
 }

@@ -3,13 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pumphouse::schema::json;
+use pumphouse::secret::Secrets;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
+
+use super::limits::{METHOD_CHARACTERS_MAX, PROGRESS_BYTES_MAX};
+use super::queue::WeakQueue;
 
 /// The error code of JSON-RPC for a method that doesn't exist.
 const NO_METHOD: i64 = -32601;
@@ -27,6 +31,8 @@ pub(super) enum Failure {
     Error(String),
     /// The server's answer is invalid or too large.
     Nonsense(String),
+    /// The server describes the tool otherwise than its record, so nothing was sent.
+    Changed(String),
 }
 
 impl Failure {
@@ -42,7 +48,8 @@ impl fmt::Display for Failure {
         | Failure::Forgotten(text)
         | Failure::Lost(text)
         | Failure::Error(text)
-        | Failure::Nonsense(text)) = self;
+        | Failure::Nonsense(text)
+        | Failure::Changed(text)) = self;
         f.write_str(text)
     }
 }
@@ -53,6 +60,10 @@ pub(super) struct Shared {
     /// The id of the next request.
     pub(super) next: AtomicU64,
     waiting: Mutex<Pending>,
+    /// Whether the server said that its tools changed, and hasn't been asked for them since.
+    has_other_tools: AtomicBool,
+    /// The secrets that the server knows. They are hidden in each of its messages.
+    pub(super) secrets: Secrets,
 }
 
 /// The requests in flight.
@@ -70,6 +81,10 @@ pub(super) struct Waiter {
 }
 
 impl Shared {
+    pub(super) fn hiding(secrets: Secrets) -> Shared {
+        Shared { secrets, ..Shared::default() }
+    }
+
     pub(super) fn waiting(&self) -> MutexGuard<'_, Pending> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,6 +92,11 @@ impl Shared {
     /// Returns the reason why the connection takes no more requests. `None` while it takes some.
     pub(super) fn over(&self) -> Option<String> {
         self.waiting().over.clone()
+    }
+
+    /// Returns whether the server said that its tools changed since this was asked last.
+    pub(super) fn take_other_tools(&self) -> bool {
+        self.has_other_tools.swap(false, Ordering::Relaxed)
     }
 
     /// Lets the connection take no more requests. Those in flight may still be answered.
@@ -138,10 +158,11 @@ impl Shared {
     }
 }
 
-/// Reads a message of the server. A message that can't be read makes its own request fail: `of`, if
-/// that is known. The answer to a call is read strictly, since nothing in it may be guessed or
-/// rounded.
+/// Reads a message of the server, with secrets hidden. A message that can't be read makes its own
+/// request fail: `of`, if that is known. The answer to a call is read strictly, since nothing in it
+/// may be guessed or rounded.
 pub(super) fn message(text: &str, shared: &Shared, of: Option<u64>) -> Option<Value> {
+    let text = &*shared.secrets.hide(text);
     let error = match json::read(text) {
         Ok(message) => return Some(message),
         Err(error) => error,
@@ -198,14 +219,15 @@ fn number_behind(text: &str) -> Option<u64> {
 }
 
 /// Handles a message from the server.
-pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
+pub(super) fn heard(mut message: Value, shared: &Shared, queue: &WeakQueue) {
     let id = message.get("id").filter(|it| !it.is_null()).cloned();
     match (message.get("method").and_then(Value::as_str), id) {
-        (Some("ping"), Some(id)) => answer(writes, json!({ "id": id, "result": {} })),
+        (Some("ping"), Some(id)) => answer(queue, json!({ "id": id, "result": {} })),
         // A server may ask for roots, sampling or elicitation. The client offers none of them.
         (Some(method), Some(id)) => {
+            let method: String = method.chars().take(METHOD_CHARACTERS_MAX).collect();
             let error = json!({ "code": NO_METHOD, "message": format!("{method} isn't offered") });
-            answer(writes, json!({ "id": id, "error": error }));
+            answer(queue, json!({ "id": id, "error": error }));
         }
         (Some("notifications/progress"), None) => {
             let params = message.get_mut("params").map(Value::take).unwrap_or_default();
@@ -214,8 +236,11 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
             let waiter = of.and_then(|it| waiting.answers.get(&it));
             // If a server reports progress faster than it is shown, some messages are left out.
             if let Some(to) = waiter.and_then(|it| it.progress.as_ref()) {
-                let _ = to.try_send(params);
+                let _ = to.try_send(shortened(&params));
             }
+        }
+        (Some("notifications/tools/list_changed"), None) => {
+            shared.has_other_tools.store(true, Ordering::Relaxed);
         }
         (Some(_), None) => {}
         (None, id) => {
@@ -251,13 +276,19 @@ fn request_id(id: &Value) -> Option<u64> {
     }
 }
 
+/// Returns what is shown of a message about progress, since some of them wait to be shown.
+fn shortened(params: &Value) -> Value {
+    let number = |key: &str| params.get(key).filter(|it| it.is_number());
+    let text = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let text = &text[..text.floor_char_boundary(PROGRESS_BYTES_MAX)];
+    json!({ "progress": number("progress"), "total": number("total"), "message": text })
+}
+
 /// Answers a request of the server. If the queue of messages to the server is full, the answer is
 /// dropped.
-fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
+fn answer(queue: &WeakQueue, mut message: Value) {
     message["jsonrpc"] = "2.0".into();
-    if let Some(writes) = writes.upgrade() {
-        let _ = writes.try_send(message);
-    }
+    queue.try_put(&message);
 }
 
 /// Returns the future's result, or a failure if the future takes longer than `time`.

@@ -1,5 +1,7 @@
 //! The limits of a server: the bytes that it may send, and the time that it may take.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 /// The maximum number of bytes of one message of a server. Over standard output, a message is a
@@ -8,6 +10,16 @@ pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 /// The maximum number of bytes that are skipped of a line that is too long. A server whose line is
 /// even longer is ended.
 pub(super) const SKIPPED_BYTES_MAX: usize = 64 << 20;
+/// The maximum number of messages to a server that wait to be sent.
+pub(super) const QUEUED_MAX: usize = 64;
+/// The maximum number of bytes of messages to a server that wait to be sent. A server that reads
+/// nothing makes calls wait, up to their time.
+pub(super) const QUEUED_BYTES_MAX: usize = 32 << 20;
+/// The maximum number of requests to a server over HTTP that are under way. A server may ask for
+/// answers without an end, and never take one.
+pub(super) const REQUESTS_MAX: usize = 64;
+/// The maximum number of characters that are repeated of a method that a server asks for.
+pub(super) const METHOD_CHARACTERS_MAX: usize = 100;
 /// The maximum number of pages of a list of tools.
 pub(super) const PAGES_MAX: usize = 32;
 /// The maximum number of tools of one server.
@@ -28,6 +40,9 @@ pub(super) const ENTRIES_SEARCHED_MAX: usize = 10_000;
 pub(super) const PROGRESS_MAX: usize = 16;
 /// The maximum number of bytes that are shown of a message about progress.
 pub(super) const PROGRESS_BYTES_MAX: usize = 1 << 10;
+/// The maximum time in which a server answers a sign of life, after a call of it took too long. A
+/// server that doesn't is ended.
+pub(super) const PING_TIME_MAX: Duration = Duration::from_secs(2);
 /// The maximum delay before a server that failed several times is started again, in seconds.
 pub(super) const WAIT_SECONDS_MAX: u64 = 60;
 

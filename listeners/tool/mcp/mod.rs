@@ -8,18 +8,19 @@
 //!
 //! Before a command such as `pumphouse run` builds the pump, it asks the server for its tools. The
 //! first answer is recorded in `mcp.lock.json` beside the manifest. Commands that only read the
-//! manifest use this record and don't start the server. Later answers are compared with the record:
-//! calls of a tool whose description has changed are refused. With `trust: all`, the new answer
-//! replaces the record instead. A pump also announces the digests of the recorded tools in its
-//! thread `organism`.
+//! manifest use this record and don't start the server. Later answers are compared with the record,
+//! and so is the answer of each process and session that is called: calls of a tool whose
+//! description has changed are refused. With `trust: all`, the new answer replaces the record
+//! instead. A pump also announces the digests of the recorded tools in its thread `organism`.
 
 pub mod limits;
 mod line;
+mod queue;
 mod exchange;
 mod remote;
 mod wire;
-mod server;
 mod tools;
+mod server;
 pub mod record;
 mod answer;
 mod attach;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use pumphouse::listener::{Beside, CommandPart, Effects};
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
+use pumphouse::secret::{Secrets, of_arguments};
 use pumphouse::wire::Json;
 use pumphouse::wire::core::{Attachment, Progress};
 use serde::Deserialize;
@@ -46,7 +48,7 @@ use self::exchange::{Failure, within};
 use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::{Record, ToolsAccepted};
 use self::remote::Remote;
-use self::server::{Compared, Launch, Server, Transport};
+use self::server::{Launch, Server, Transport};
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
@@ -58,6 +60,8 @@ const NAME: &str = "mcp";
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
+/// What is said of a tool whose description isn't the accepted one.
+const CHANGED: &str = "the server describes it otherwise than when it was accepted";
 /// The margin of the handler's timeout over twice the sum of `start_seconds_max` and `seconds_max`.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -162,7 +166,7 @@ pub struct Settings {
 pub fn recorded(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     match record.read()? {
-        Some(tools) => listener(launch, &tools, &Map::new(), None, &settings),
+        Some(tools) => listener(launch, &tools, &Map::new(), &settings),
         None => Ok(unknown(&launch.name)),
     }
 }
@@ -176,7 +180,7 @@ pub fn accepted(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     let tools = pinned(&launch.tools().map_err(|why| unanswered(&launch, &why))?);
     record.write(&tools)?;
-    listener(launch, &tools, &Map::new(), None, &settings)
+    listener(launch, &tools, &Map::new(), &settings)
 }
 
 fn unanswered(launch: &Launch, why: &str) -> String {
@@ -206,7 +210,13 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
         }
     };
     let start_time = Duration::from_secs(settings.limits.start_seconds_max);
-    Ok((Launch { name, start_time, transport }, record, settings))
+    let secrets = match &transport {
+        Transport::Program { bounds, .. } => bounds.secrets(),
+        Transport::Remote(remote) => remote.secrets().to_vec(),
+    };
+    let hidden = Secrets::new(secrets.iter().cloned());
+    let (name, record) = (hidden.hide_in(name), record.hiding(&hidden));
+    Ok((Launch { name, start_time, transport, secrets }, record, settings))
 }
 
 fn program_of(
@@ -218,7 +228,8 @@ fn program_of(
     let text = |it: &CommandPart| it.beside().text().to_owned();
     let arguments: Vec<String> = arguments.iter().map(text).collect();
     let path = programs::find(program, &programs::search_path(&settings.env))?;
-    let bounds = Box::new(Bounds::new(Given {
+    let words = [&[program.text().to_owned()][..], &arguments].concat();
+    let bounds = Bounds::new(Given {
         home: program,
         root: settings.root.as_ref(),
         env: settings.env.clone(),
@@ -229,19 +240,11 @@ fn program_of(
             memory_bytes_max: settings.limits.memory_bytes_max,
             ..CommandLimits::default()
         },
-    })?);
-    let words = [&[program.text().to_owned()][..], &arguments].concat();
+    })?;
+    let bounds = Box::new(bounds.with_secrets(of_arguments(&words)));
     let record = Record::new(program.folder(), words.join(" "));
     let name = program.text().to_owned();
     Ok((name, Transport::Program { path, arguments, bounds }, record))
-}
-
-/// Returns the server's new description of each recorded tool whose description has changed. The
-/// new description is null if the server no longer has the tool.
-fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<String, Value> {
-    let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
-    let changed = recorded.iter().filter(is_changed);
-    changed.map(|(name, _)| (name.clone(), there.get(name).cloned().unwrap_or_default())).collect()
 }
 
 /// Makes a listener for a server whose tools aren't known yet. The listener takes only the payload
@@ -263,7 +266,6 @@ fn listener(
     launch: Launch,
     definitions: &Map<String, Value>,
     changed: &Map<String, Value>,
-    compared: Option<Compared>,
     settings: &Settings,
 ) -> Result<Listener, String> {
     let taken = [ToolResult::NAME.local(), ToolFailed::NAME.local()].map(str::to_owned);
@@ -287,9 +289,11 @@ fn listener(
             text = format!("{text} {what}: {}.", list.join(", "));
         }
     }
+    let secrets = launch.secrets.clone();
     let limits = settings.limits;
     let seconds = limits.seconds_max.saturating_add(limits.start_seconds_max);
-    let server = Server::new(launch, compared);
+    let is_all = settings.trust == Some(Trust::All);
+    let server = Server::new(launch, (!is_all).then(|| definitions.clone()));
     let ending = server.clone();
     let mut listener = Listener::with_state(NAME, server)
         .own_namespace_in(GROUP)
@@ -318,7 +322,8 @@ fn listener(
     }
     // A call may be sent twice, each time after a start of the server.
     let all = Duration::from_secs(seconds.saturating_mul(2)).saturating_add(GRACE);
-    Ok(listener.timeout(all).describe(text).effects(Effects::Outside).stateless())
+    let listener = listener.timeout(all).describe(text).effects(Effects::Outside);
+    Ok(listener.secrets(secrets).stateless())
 }
 
 async fn call(
@@ -331,9 +336,8 @@ async fn call(
     let name = shown(&tool.name);
     let failed =
         |reason, text: String| Err(ToolFailed { tool: name.clone(), reason, text: shown(&text) });
-    if tool.is_changed || server.has_changed(&tool.name).await {
-        let text = "the server describes it otherwise than when it was accepted";
-        return failed(Reason::Changed, text.to_owned());
+    if tool.is_changed {
+        return failed(Reason::Changed, CHANGED.to_owned());
     }
     let arguments = match schema::to_json(&tool.schema, message.view()) {
         Ok(it) => it,
@@ -365,7 +369,11 @@ async fn sent(
     let mut is_again = false;
     loop {
         // A server's start has a time limit of its own.
-        let wire = server.wire().await?;
+        let connection = server.connection().await?;
+        if connection.has_changed(&tool.name) {
+            return Err(Failure::Changed(CHANGED.to_owned()));
+        }
+        let wire = connection.wire;
         let (progress, said) = mpsc::channel(PROGRESS_MAX);
         // A call that takes too long isn't a failure of the server. So the outer result is an error
         // only for a timeout, and the inner result is the server's answer or failure.
@@ -377,6 +385,7 @@ async fn sent(
         };
         match within(Duration::from_secs(seconds), called).await {
             Err(_) => {
+                server.check_life(&wire).await;
                 let text = format!("no answer within {seconds} s");
                 return Err(Failure::Lost(format!("{text}; the limit seconds_max is {seconds}")));
             }

@@ -9,19 +9,21 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use pumphouse::model::Secret;
 use pumphouse::model::sse::Decoder;
 use pumphouse::schema::json;
+use pumphouse::secret::{Secret, Secrets, of_url};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::super::time::pass_time;
 use super::super::web::limits::WebLimits;
 use super::super::web::{Web, content_type, host_of};
 use super::exchange::{Failure, Shared, heard, message, within};
-use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
+use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX, REQUESTS_MAX};
+use super::queue::{Outgoing, WeakQueue};
 
 /// The header for the id of a session, which the server chooses.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -38,27 +40,26 @@ const FAREWELL_TIME: Duration = Duration::from_secs(2);
 const PING: &str = "ping";
 /// The delay before a stream that broke off is requested again, if the server names no delay.
 const RETRY: Duration = Duration::from_secs(1);
+/// The longest delay that a server may name.
+const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// A server at a URL.
 pub(super) struct Remote {
     web: Web,
     url: Url,
-    bearer: Option<Bearer>,
+    /// The header with the bearer token that is sent to the server.
+    bearer: Option<HeaderValue>,
+    /// The bearer token, and those in the URL.
+    secrets: Vec<Secret>,
+    hidden: Secrets,
 }
 
-/// The bearer token that is sent to the server.
-struct Bearer {
-    header: HeaderValue,
-    secret: Secret,
-}
-
-impl Bearer {
-    fn new(text: &str) -> Result<Bearer, String> {
-        let header = HeaderValue::from_str(&format!("Bearer {text}"));
-        let mut header = header.map_err(|_| "`bearer` holds what no header may".to_owned())?;
-        header.set_sensitive(true);
-        Ok(Bearer { header, secret: Secret::new(text) })
-    }
+/// Makes the header of a bearer token, and the token as a secret.
+fn bearer_of(text: &str) -> Result<(HeaderValue, Secret), String> {
+    let header = HeaderValue::from_str(&format!("Bearer {text}"));
+    let mut header = header.map_err(|_| "`bearer` holds what no header may".to_owned())?;
+    header.set_sensitive(true);
+    Ok((header, Secret::checked(text).map_err(|it| format!("`bearer`: {it}"))?))
 }
 
 impl Remote {
@@ -79,14 +80,17 @@ impl Remote {
         if bearer.is_some() && url.scheme() != "https" && !is_own(&url) {
             return Err("`bearer` is sent over https:// alone, or to this machine".to_owned());
         }
-        Ok(Remote { web, url, bearer: bearer.map(Bearer::new).transpose()? })
+        let (bearer, token) = bearer.map(bearer_of).transpose()?.unzip();
+        let of_url = of_url(url.as_str()).map_err(|it| format!("url: {it}"))?;
+        let secrets: Vec<Secret> = token.into_iter().chain(of_url).collect();
+        let hidden = Secrets::new(secrets.clone());
+        Ok(Remote { web, url, bearer, secrets, hidden })
     }
 
     fn headers(&self, session: &Session) -> HeaderMap {
         let mut all = HeaderMap::new();
-        let bearer = self.bearer.as_ref().map(|it| it.header.clone());
         let known = [
-            (AUTHORIZATION, bearer),
+            (AUTHORIZATION, self.bearer.clone()),
             (SESSION, session.id.clone()),
             (VERSION, session.version.clone()),
         ];
@@ -96,9 +100,14 @@ impl Remote {
         all
     }
 
-    /// Hides the bearer token in a server's text.
+    /// Returns the bearer token, and the secrets of the URL.
+    pub(super) fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
+    /// Hides the secrets in a server's text.
     fn told(&self, text: &str) -> String {
-        self.bearer.as_ref().map_or_else(|| text.to_owned(), |it| it.secret.hidden_in(text))
+        self.hidden.hide(text).into_owned()
     }
 }
 
@@ -119,51 +128,36 @@ struct Session {
 struct Line<'a> {
     remote: &'a Remote,
     shared: &'a Shared,
-    writes: &'a mpsc::WeakSender<Value>,
+    queue: &'a WeakQueue,
     session: Mutex<Session>,
 }
 
-/// Sends the queued messages to the server and handles the server's responses. Returns once the
-/// connection is closed, the server has ended the session, or every handle of the connection is
-/// dropped.
+/// Sends the queued messages to the server and handles the server's responses. Returns `None` once
+/// the connection is closed by `end`, or once every handle of it is dropped. Returns the reason if
+/// the connection ends because of the server.
 pub(super) async fn drive(
     remote: &Remote,
     shared: &Shared,
-    writes: &mpsc::WeakSender<Value>,
-    mut written: mpsc::Receiver<Value>,
-) -> String {
-    let session = Mutex::default();
-    let line = Line { remote, shared, writes, session };
-    let mut under_way = FuturesUnordered::new();
-    loop {
-        if let Some(why) = shared.over() {
-            // Requests that were sent may still be answered. The others go over the next
-            // connection.
-            refuse_all(&mut written, &why, shared);
-            while under_way.next().await.is_some() {}
-            return why;
-        }
-        tokio::select! {
-            message = written.recv() => match message.filter(|it| !it.is_null()) {
-                // This message tells the server that the client is ready. Nothing else is sent
-                // until the server has accepted it, because a server may refuse earlier requests.
-                Some(it) if it["method"] == "notifications/initialized" => line.post(it).await,
-                Some(it) => under_way.push(line.post(it)),
-                None => break,
-            },
-            Some(()) = under_way.next(), if !under_way.is_empty() => {}
-        }
+    queue: &WeakQueue,
+    mut written: mpsc::Receiver<Outgoing>,
+    end: &CancellationToken,
+) -> Option<String> {
+    let line = Line { remote, shared, queue, session: Mutex::default() };
+    let why = tokio::select! {
+        why = line.send_all(&mut written) => why,
+        () = end.cancelled() => None,
+    };
+    if why.is_none() {
+        line.farewell().await;
     }
-    drop(under_way);
-    line.farewell().await;
-    "the connection is closed".to_owned()
+    why
 }
 
 /// Makes the requests fail that wait to be sent. No more are taken.
-fn refuse_all(written: &mut mpsc::Receiver<Value>, why: &str, shared: &Shared) {
+fn refuse_all(written: &mut mpsc::Receiver<Outgoing>, why: &str, shared: &Shared) {
     written.close();
     while let Ok(message) = written.try_recv() {
-        if let Some(id) = message.get("id").and_then(Value::as_u64) {
+        if let Some(id) = message.request() {
             shared.fail(id, Failure::Unreachable(why.to_owned()));
         }
     }
@@ -174,29 +168,59 @@ impl Line<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sends the messages, several at a time. Returns `None` once every handle of the connection is
+    /// dropped. Returns the reason if the connection takes no more requests.
+    async fn send_all(&self, written: &mut mpsc::Receiver<Outgoing>) -> Option<String> {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            if let Some(why) = self.shared.over() {
+                // Requests that were sent may still be answered. The others go over the next
+                // connection.
+                refuse_all(written, &why, self.shared);
+                while under_way.next().await.is_some() {}
+                return Some(why);
+            }
+            tokio::select! {
+                message = written.recv(), if under_way.len() < REQUESTS_MAX => {
+                    let message = message?;
+                    // This message tells the server that the client is ready. Nothing else is sent
+                    // until the server has accepted it, because a server may refuse earlier
+                    // requests.
+                    match message.method.as_deref() {
+                        Some("notifications/initialized") => self.post(message).await,
+                        _ => under_way.push(self.post(message)),
+                    }
+                }
+                Some(()) = under_way.next(), if !under_way.is_empty() => {}
+            }
+        }
+    }
+
     /// Sends a message. An error affects only the call to which the message belongs.
-    async fn post(&self, message: Value) {
-        let id = message.get("id").filter(|_| message.get("method").is_some());
-        let id = id.and_then(Value::as_u64);
-        let asks = message["method"] == "initialize";
-        if let Err(failure) = self.exchange(&message, id, asks).await
+    async fn post(&self, message: Outgoing) {
+        let id = message.request();
+        if let Err(failure) = self.exchange(message, id).await
             && let Some(id) = id
         {
             self.shared.fail(id, failure);
         }
     }
 
-    async fn exchange(&self, message: &Value, id: Option<u64>, asks: bool) -> Result<(), Failure> {
+    async fn exchange(&self, message: Outgoing, id: Option<u64>) -> Result<(), Failure> {
+        let Outgoing { method, id: asked, text, room } = message;
+        let asks = method.as_deref() == Some("initialize");
+        let asked = Some(&asked).filter(|it| !it.is_null());
         let mut headers = self.remote.headers(&self.session());
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, EITHER);
-        let answer = self.send(Method::POST, headers, message.to_string()).await?;
+        let answer = self.send(Method::POST, headers, text).await?;
+        drop(room);
         if asks {
             self.session().id = answer.headers().get(SESSION).cloned();
         }
         let status = answer.status();
         if !status.is_success() {
-            let (refused, is_about_session) = self.refused(answer, message.get("id")).await;
+            let (refused, is_about_session) = self.refused(answer, asked).await;
             if !asks && is_about_session && self.has_forgotten(status).await {
                 let why = format!("the server has ended the session: {refused}");
                 self.shared.leave(&why);
@@ -205,9 +229,9 @@ impl Line<'_> {
             return Err(refused);
         }
         match content_type(answer.headers()).split(';').next().unwrap_or_default().trim() {
-            "text/event-stream" => self.stream(answer, id).await,
             // A notification and an answer of ours aren't answered, whatever the body is.
             _ if id.is_none() => Ok(()),
+            "text/event-stream" => self.stream(answer, id).await,
             "application/json" => {
                 let body = body(answer).await?;
                 self.hear(&body, id);
@@ -219,7 +243,10 @@ impl Line<'_> {
                     None => Ok(()),
                 }
             }
-            other => Err(Failure::Nonsense(format!("the server answers {other:?}, and no JSON"))),
+            other => {
+                let other = self.remote.told(other);
+                Err(Failure::Nonsense(format!("the server answers {other:?}, and no JSON")))
+            }
         }
     }
 
@@ -276,13 +303,14 @@ impl Line<'_> {
         let said = format!("{host} answers {status}");
         // Some servers give details in an error of JSON-RPC.
         let body = body(answer).await.unwrap_or_default();
-        let body = json::read(&String::from_utf8_lossy(&body)).unwrap_or_default();
+        let body = self.remote.told(&String::from_utf8_lossy(&body));
+        let body = json::read(&body).unwrap_or_default();
         let more = body["error"]["message"].as_str();
         let is_answer = body["error"].is_object() && body.get("id") == asked;
         let names_session = more.is_some_and(|it| it.to_lowercase().contains("session"));
         let hint = match status {
             StatusCode::UNAUTHORIZED => ": it wants another `bearer`".to_owned(),
-            _ => more.map(|it| format!(": {}", self.remote.told(it))).unwrap_or_default(),
+            _ => more.map(|it| format!(": {it}")).unwrap_or_default(),
         };
         let failure = match status.is_server_error() {
             true => Failure::Lost(said + &hint),
@@ -323,8 +351,11 @@ impl Line<'_> {
             if id.is_none() {
                 return Ok(());
             }
-            retry = decoder.retry().unwrap_or(retry);
+            retry = decoder.retry().unwrap_or(retry).min(RETRY_MAX);
             pass_time(retry).await;
+            if id.is_some_and(|it| !self.shared.waits(it)) {
+                return Ok(());
+            }
             let mut headers = self.remote.headers(&self.session());
             headers.insert(ACCEPT, EVENTS);
             headers.insert(LAST_EVENT, value);
@@ -354,7 +385,7 @@ impl Line<'_> {
             if let Some(version) = version.and_then(Value::as_str) {
                 self.session().version = HeaderValue::from_str(version).ok();
             }
-            heard(header, self.shared, self.writes);
+            heard(header, self.shared, self.queue);
         }
     }
 

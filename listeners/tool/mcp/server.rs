@@ -5,28 +5,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use pumphouse::secret::{Secret, Secrets};
+use serde_json::{Map, Value};
 use tokio::io::BufReader;
 use tokio::process::ChildStderr;
 use tokio::sync::{Mutex, mpsc, watch};
 
 use super::super::command::Bounds;
 use super::super::command::run::{Serving, serve};
-use super::super::text::lossy;
+use super::super::text::{lossy, shown};
 use super::super::time::pass_time;
 use super::exchange::{Failure, within};
-use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
+use super::limits::{ERROR_BYTES_MAX, PING_TIME_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
 use super::remote::Remote;
+use super::tools::{changes, pinned};
 use super::wire::Wire;
 
 /// The maximum time to wait for the end of a server's standard error, once its output has ended.
 const LAST_WORDS_TIME: Duration = Duration::from_millis(500);
 /// The maximum time to wait until a connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
-
-/// The tools that a server describes otherwise than its record, once the server has answered.
-pub(super) type Compared = watch::Receiver<Option<BTreeSet<String>>>;
 
 /// The name of a server, and how the server is started or reached.
 #[derive(Clone)]
@@ -35,6 +34,8 @@ pub(super) struct Launch {
     pub(super) name: String,
     pub(super) start_time: Duration,
     pub(super) transport: Transport,
+    /// The secrets that the server is given. They are hidden in all that it says.
+    pub(super) secrets: Vec<Secret>,
 }
 
 /// The transport to a server.
@@ -79,13 +80,17 @@ impl Launch {
                 self.begin_program(path, arguments, bounds).await?
             }
             Transport::Remote(remote) => {
-                let (wire, driver) = Wire::remote(remote.clone());
+                let (wire, driver) = Wire::remote(remote.clone(), self.hidden());
                 beside(driver);
                 wire
             }
         };
         wire.begin().await?;
         Ok(wire)
+    }
+
+    fn hidden(&self) -> Secrets {
+        Secrets::new(self.secrets.iter().cloned())
     }
 
     async fn begin_program(
@@ -109,9 +114,10 @@ impl Launch {
             let _ = within(LAST_WORDS_TIME, closed).await;
             last.borrow().clone()
         };
-        let (wire, driver) = Wire::new(from, to, last_words);
+        let (wire, driver) = Wire::new(from, to, last_words, self.hidden());
         let name = self.name.clone();
-        beside(async move { told(err, &name, line).await });
+        let secrets = self.hidden();
+        beside(async move { told(err, &name, &secrets, line).await });
         beside(async move {
             // The driver ends when the server has ended, or when every handle of the connection is
             // dropped. Then `control` is dropped, which ends the server.
@@ -124,7 +130,12 @@ impl Launch {
 
 /// Writes a server's standard error into the traces, to its end. `last` gets each line that isn't
 /// empty.
-async fn told(err: Option<ChildStderr>, server: &str, last: watch::Sender<String>) {
+async fn told(
+    err: Option<ChildStderr>,
+    server: &str,
+    secrets: &Secrets,
+    last: watch::Sender<String>,
+) {
     let Some(err) = err else { return };
     let mut err = BufReader::new(err);
     loop {
@@ -136,7 +147,7 @@ async fn told(err: Option<ChildStderr>, server: &str, last: watch::Sender<String
             },
             Ok(Line::End) | Err(_) => return,
         };
-        let text: String = lossy(&line).escape_debug().collect();
+        let text: String = secrets.hide_cut(&lossy(&line)).escape_debug().collect();
         tracing::debug!(server, text, "standard error");
         if !text.trim().is_empty() {
             last.send_replace(text.trim().to_owned());
@@ -146,32 +157,40 @@ async fn told(err: Option<ChildStderr>, server: &str, last: watch::Sender<String
 
 /// A server that can be called.
 pub(super) struct Server {
-    pub(super) launch: Launch,
-    /// The tools that changed, if the server hadn't answered yet when its listener was made.
-    compared: Option<Compared>,
+    launch: Launch,
+    /// The accepted definitions of the server's tools, by the tools' names. `None` if every
+    /// definition is accepted.
+    accepted: Option<Map<String, Value>>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    wire: Option<Wire>,
+    connection: Option<Connection>,
     failures: u32,
     /// While this channel is open, the server may not be started again. Its value is how many
     /// seconds that is in all. If there is no channel, the server may be started at any time.
     wait: Option<watch::Receiver<u64>>,
 }
 
-impl Server {
-    pub(super) fn new(launch: Launch, compared: Option<Compared>) -> Arc<Server> {
-        Arc::new(Server { launch, compared, state: Mutex::default() })
-    }
+/// A connection to the server, which was asked for its tools over this connection.
+#[derive(Clone)]
+pub(super) struct Connection {
+    pub(super) wire: Wire,
+    /// The tools that the server describes otherwise than accepted.
+    changed: Arc<BTreeSet<String>>,
+}
 
-    /// Returns whether the server describes a tool otherwise than its record. If the server hasn't
-    /// answered yet, this waits for its answer, or for the end of its time.
-    pub(super) async fn has_changed(&self, tool: &str) -> bool {
-        let Some(mut compared) = self.compared.clone() else { return false };
-        let changed = compared.wait_for(Option::is_some).await;
-        changed.is_ok_and(|it| it.as_ref().is_some_and(|it| it.contains(tool)))
+impl Connection {
+    /// Returns whether the server describes a tool otherwise than accepted.
+    pub(super) fn has_changed(&self, tool: &str) -> bool {
+        self.changed.contains(tool)
+    }
+}
+
+impl Server {
+    pub(super) fn new(launch: Launch, accepted: Option<Map<String, Value>>) -> Arc<Server> {
+        Arc::new(Server { launch, accepted, state: Mutex::default() })
     }
 
     /// Calls a tool.
@@ -193,20 +212,43 @@ impl Server {
     /// Closes the connection and waits until its driver has ended. Does nothing if there is no
     /// connection.
     pub(super) async fn close(&self) {
-        let wire = self.state.lock().await.wire.take();
-        if let Some(wire) = wire {
+        let connection = self.state.lock().await.connection.take();
+        if let Some(Connection { wire, .. }) = connection {
             wire.close().await;
         }
     }
 
-    /// Returns the connection to the server. If the server hasn't been started yet or has ended, it
-    /// is started first.
-    pub(super) async fn wire(&self) -> Result<Wire, Failure> {
+    /// Asks for a sign of life, after a call took too long. A server that gives none is left: it
+    /// ends once its other calls have ended, and the next call begins another.
+    pub(super) async fn check_life(&self, wire: &Wire) {
+        // While the server is asked, no call is sent to it.
         let mut state = self.state.lock().await;
-        match state.wire.take() {
-            Some(wire) if wire.over().is_none() => return Ok(state.wire.insert(wire).clone()),
-            Some(_) => self.fail(&mut state),
-            None => {}
+        if !state.connection.as_ref().is_some_and(|it| it.wire.is_same(wire)) {
+            return;
+        }
+        if within(PING_TIME_MAX, wire.ping()).await.is_err() {
+            wire.leave("the server answers nothing any more");
+            state.connection = None;
+            self.fail(&mut state);
+        }
+    }
+
+    /// Returns the connection to the server. If the server hasn't been started yet or has ended, it
+    /// is started first, and asked for its tools. It is also asked again if it said that they
+    /// changed.
+    pub(super) async fn connection(&self) -> Result<Connection, Failure> {
+        let mut state = self.state.lock().await;
+        if let Some(mut there) = state.connection.take() {
+            if there.wire.over().is_none() && there.wire.take_other_tools() {
+                match within(self.launch.start_time, self.changed(&there.wire)).await {
+                    Ok(changed) => there.changed = Arc::new(changed),
+                    Err(failure) => there.wire.leave(&failure.to_string()),
+                }
+            }
+            if there.wire.over().is_none() {
+                return Ok(state.connection.insert(there).clone());
+            }
+            self.fail(&mut state);
         }
         if let Some(wait) = state.wait.as_ref().filter(|it| it.has_changed().is_ok()) {
             let (failures, seconds) = (state.failures, *wait.borrow());
@@ -215,13 +257,31 @@ impl Server {
             );
             return Err(Failure::Unreachable(text));
         }
-        match within(self.launch.start_time, self.launch.begin()).await {
-            Ok(wire) => Ok(state.wire.insert(wire).clone()),
+        let begun = async {
+            let wire = self.launch.begin().await?;
+            let changed = Arc::new(self.changed(&wire).await?);
+            Ok(Connection { wire, changed })
+        };
+        match within(self.launch.start_time, begun).await {
+            Ok(connection) => Ok(state.connection.insert(connection).clone()),
             Err(failure) => {
                 self.fail(&mut state);
                 Err(Failure::Unreachable(failure.to_string()))
             }
         }
+    }
+
+    /// Asks the server for its tools. Returns the names of those that it describes otherwise than
+    /// accepted.
+    async fn changed(&self, wire: &Wire) -> Result<BTreeSet<String>, Failure> {
+        let Some(accepted) = &self.accepted else { return Ok(BTreeSet::new()) };
+        let changed = changes(accepted, &pinned(&wire.list().await?));
+        let server = &self.launch.name;
+        if !changed.is_empty() {
+            let names: Vec<String> = changed.keys().map(|it| shown(it)).collect();
+            tracing::warn!(server, "Refused, since they changed: {}", names.join(", "));
+        }
+        Ok(changed.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Counts a failure. After the first failure, the server may be started again at once. After

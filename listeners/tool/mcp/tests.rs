@@ -2,14 +2,17 @@
 
 use std::future::ready;
 
+use futures_util::FutureExt as _;
+use pumphouse::secret::Secrets;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::sync::mpsc;
 
 use super::super::text::shown;
-use super::exchange::{Failure, Shared, Waiter, message};
-use super::limits::LINE_BYTES_MAX;
+use super::exchange::{Failure, Shared, Waiter, heard, message};
+use super::limits::{LINE_BYTES_MAX, PROGRESS_BYTES_MAX};
 use super::line::{self, Line};
+use super::queue::Queue;
 use super::tools::{matches, pinned, tools};
 use super::wire::Wire;
 
@@ -35,7 +38,7 @@ async fn with(
 ) -> (Result<usize, Failure>, Result<Value, Failure>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(ours);
-    let (wire, driver) = Wire::new(from, to, ready(String::new()));
+    let (wire, driver) = Wire::new(from, to, ready(String::new()), Secrets::default());
     let calls = async {
         let listed = match wire.begin().await {
             Ok(()) => wire.list().await.map(|it| it.len()),
@@ -104,7 +107,7 @@ async fn what_nobody_asked_for_is_nobodys_answer() {
 async fn a_call_that_is_dropped_is_cancelled() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(ours);
-    let (wire, driver) = Wire::new(from, to, ready(String::new()));
+    let (wire, driver) = Wire::new(from, to, ready(String::new()), Secrets::default());
     let mut lines = BufReader::new(theirs).lines();
     let test = async {
         let (progress, _said) = mpsc::channel(1);
@@ -122,11 +125,43 @@ async fn a_call_that_is_dropped_is_cancelled() {
     }
 }
 
+/// The driver waits until the server reads the rest of a message, and the server never does.
+#[tokio::test]
+async fn a_connection_ends_with_its_handles_even_if_its_server_reads_nothing() {
+    let (ours, theirs) = tokio::io::duplex(16);
+    let (from, to) = tokio::io::split(ours);
+    let (wire, driver) = Wire::new(from, to, ready(String::new()), Secrets::default());
+    let mut driver = std::pin::pin!(driver);
+    let (progress, _said) = mpsc::channel(1);
+    let called = wire.call("t", json!({ "x": "x".repeat(1_000) }), progress).now_or_never();
+    assert_eq!(called, None);
+    assert_eq!(driver.as_mut().now_or_never(), None, "it waits");
+    drop(wire);
+    driver.await;
+    drop(theirs);
+}
+
+/// What is kept of progress until it is shown is short, whatever a server says.
+#[test]
+fn long_messages_about_progress_are_cut() {
+    let shared = Shared::default();
+    let (to, _answer) = tokio::sync::oneshot::channel();
+    let (progress, mut said) = mpsc::channel(1);
+    shared.waiting().answers.insert(7, Waiter { to, progress: Some(progress) });
+    let long = "é".repeat(PROGRESS_BYTES_MAX);
+    let params = json!({ "progressToken": 7, "progress": 1, "message": long, "more": long });
+    let message = json!({ "method": "notifications/progress", "params": params });
+    heard(message, &shared, &Queue::new().0.weak());
+    let kept = said.try_recv().unwrap();
+    assert_eq!(kept["message"].as_str().unwrap().len(), PROGRESS_BYTES_MAX);
+    assert_eq!((&kept["progress"], kept.get("more")), (&json!(1), None));
+}
+
 #[tokio::test]
 async fn progress_is_heard_by_the_call_that_it_is_of() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(ours);
-    let (wire, driver) = Wire::new(from, to, ready(String::new()));
+    let (wire, driver) = Wire::new(from, to, ready(String::new()), Secrets::default());
     let says = |asked: &Value| {
         let of = |token: &Value| {
             let params = json!({ "progressToken": token, "progress": 1, "message": "half" });
@@ -269,6 +304,10 @@ fn a_pattern_is_a_name_with_anything_in_it() {
         ("*", "", true),
         ("r*d*e", "read_file", true),
         ("r*x*e", "read_file", false),
+        ("*ab", "aab", true),
+        ("a*a", "a", false),
+        ("*a*a*", "aa", true),
+        ("*a*a*", "ba", false),
     ] {
         assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
     }

@@ -44,6 +44,17 @@ pub(super) fn digest(definition: &Value) -> String {
     blake3::hash(json::sorted(definition).as_bytes()).to_hex().to_string()
 }
 
+/// Returns the server's new description of each recorded tool whose description has changed. The
+/// new description is null if the server no longer has the tool.
+pub(super) fn changes(
+    recorded: &Map<String, Value>,
+    there: &Map<String, Value>,
+) -> Map<String, Value> {
+    let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
+    let changed = recorded.iter().filter(is_changed);
+    changed.map(|(name, _)| (name.clone(), there.get(name).cloned().unwrap_or_default())).collect()
+}
+
 /// Returns the tools that the patterns choose. The second list has the chosen tools that can't be
 /// offered, each with the reason.
 pub(super) fn tools(
@@ -106,7 +117,13 @@ fn schema(name: Name, definition: &Value) -> Result<Schema, String> {
 /// Returns whether a name matches a pattern, in which `*` stands for any characters or none.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
-    let Some(rest) = name.strip_prefix(before) else { return false };
-    let starts = std::iter::once(0).chain(rest.char_indices().map(|(at, it)| at + it.len_utf8()));
-    starts.into_iter().any(|at| matches(behind, &rest[at..]))
+    let Some(mut rest) = name.strip_prefix(before) else { return false };
+    let mut pieces = behind.split('*');
+    let last = pieces.next_back().unwrap_or_default();
+    // The first place of each piece leaves most to the others, so no other place has to be tried.
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
 }

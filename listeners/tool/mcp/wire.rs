@@ -6,29 +6,45 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pumphouse::secret::Secrets;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::exchange::{Failure, Shared, Waiter, heard, message};
 use super::limits::{
     DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, SKIPPED_BYTES_MAX, TOOLS_MAX,
 };
 use super::line::{self, Line};
+use super::queue::{Outgoing, Queue, WeakQueue};
 use super::remote::{self, Remote};
 
 /// The protocol's revision that the client offers. The server may choose any of `REVISIONS`.
 const REVISION: &str = "2025-11-25";
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", REVISION];
-/// The capacity of the queue of messages to the server.
-const WRITES_MAX: usize = 64;
 
 /// A handle of a connection. When the last handle is dropped, the connection is closed.
 #[derive(Clone)]
 pub(super) struct Wire {
     shared: Arc<Shared>,
-    writes: mpsc::Sender<Value>,
+    queue: Queue,
+    /// Tells the driver to end. The guard does so when the last handle is dropped, even while the
+    /// driver waits for a server that reads nothing.
+    end: CancellationToken,
+    _guard: Arc<DropGuard>,
 }
+
+/// The driver's part of a connection.
+struct DriverParts {
+    shared: Arc<Shared>,
+    weak: WeakQueue,
+    written: mpsc::Receiver<Outgoing>,
+    end: CancellationToken,
+}
+
+/// What is said of a connection that the pump has closed.
+const CLOSED: &str = "the connection is closed";
 
 impl Wire {
     /// Makes a connection over a reader and a writer, and its driver. Calls make progress only
@@ -37,14 +53,14 @@ impl Wire {
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
         last_words: impl Future<Output = String>,
+        secrets: Secrets,
     ) -> (Wire, impl Future<Output = ()>) {
-        let (wire, shared, weak, written) = Wire::parts();
+        let (wire, DriverParts { shared, weak, written, end }) = Wire::parts(secrets);
         let driver = async move {
             let why = tokio::select! {
                 why = read(from, &shared, &weak) => why,
-                () = write(to, written, &shared) => {
-                    return shared.end("the connection is closed");
-                }
+                () = write(to, written, &shared) => return shared.end(CLOSED),
+                () = end.cancelled() => return shared.end(CLOSED),
             };
             shared.leave(&why);
             let said = last_words.await;
@@ -54,26 +70,41 @@ impl Wire {
     }
 
     /// Makes a connection over HTTP, and its driver.
-    pub(super) fn remote(remote: Arc<Remote>) -> (Wire, impl Future<Output = ()>) {
-        let (wire, shared, weak, written) = Wire::parts();
+    pub(super) fn remote(
+        remote: Arc<Remote>,
+        secrets: Secrets,
+    ) -> (Wire, impl Future<Output = ()>) {
+        let (wire, DriverParts { shared, weak, written, end }) = Wire::parts(secrets);
         let driver = async move {
-            let why = remote::drive(&remote, &shared, &weak, written).await;
-            shared.end(&why);
+            let why = remote::drive(&remote, &shared, &weak, written, &end).await;
+            shared.end(why.as_deref().unwrap_or(CLOSED));
         };
         (wire, driver)
     }
 
-    fn parts() -> (Wire, Arc<Shared>, mpsc::WeakSender<Value>, mpsc::Receiver<Value>) {
-        let (writes, written) = mpsc::channel(WRITES_MAX);
-        let shared = Arc::<Shared>::default();
-        let weak = writes.downgrade();
-        (Wire { shared: shared.clone(), writes }, shared, weak, written)
+    fn parts(secrets: Secrets) -> (Wire, DriverParts) {
+        let (queue, written) = Queue::new();
+        let shared = Arc::new(Shared::hiding(secrets));
+        let (weak, end) = (queue.weak(), CancellationToken::new());
+        let guard = Arc::new(end.clone().drop_guard());
+        let wire = Wire { shared: shared.clone(), queue, end: end.clone(), _guard: guard };
+        (wire, DriverParts { shared, weak, written, end })
     }
 
     /// Closes the connection, and waits until its driver has ended.
     pub(super) async fn close(self) {
-        let _ = self.writes.send(Value::Null).await;
-        self.writes.closed().await;
+        self.end.cancel();
+        self.queue.closed().await;
+    }
+
+    /// Returns whether two handles are of one connection.
+    pub(super) fn is_same(&self, other: &Wire) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Returns whether the server said that its tools changed since this was asked last.
+    pub(super) fn take_other_tools(&self) -> bool {
+        self.shared.take_other_tools()
     }
 
     /// Returns the reason why the connection takes no more requests. `None` while it takes some.
@@ -128,6 +159,14 @@ impl Wire {
         Err(Failure::Nonsense(format!("its list of tools has more than {PAGES_MAX} pages")))
     }
 
+    /// Asks the server for a sign of life. An error is one.
+    pub(super) async fn ping(&self) -> Result<(), Failure> {
+        match self.ask("ping", json!({})).await {
+            Ok(_) | Err(Failure::Error(_) | Failure::Nonsense(_)) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Calls a tool, and passes on the messages about the call's progress. If the future is
     /// dropped, the server is told that the call is cancelled.
     pub(super) async fn call(
@@ -176,8 +215,10 @@ impl Wire {
     }
 
     async fn put(&self, message: Value) -> Result<(), Failure> {
-        let put = self.writes.send(message).await;
-        put.map_err(|_| Failure::Unreachable(self.over().unwrap_or_else(|| GONE.to_owned())))
+        match self.queue.put(&message).await {
+            true => Ok(()),
+            false => Err(Failure::Unreachable(self.over().unwrap_or_else(|| GONE.to_owned()))),
+        }
     }
 }
 
@@ -199,24 +240,21 @@ impl Drop for Asked<'_> {
             let method = "notifications/cancelled";
             let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
             // If the queue of messages to the server is full, this message is dropped.
-            let _ = self.wire.writes.try_send(message);
+            self.wire.queue.try_put(&message);
         }
     }
 }
 
-/// Writes the messages to the server. Returns once the connection is to be closed.
+/// Writes the messages to the server. Returns once every handle of the connection is dropped.
 async fn write(
     mut to: impl AsyncWrite + Unpin,
-    mut written: mpsc::Receiver<Value>,
+    mut written: mpsc::Receiver<Outgoing>,
     shared: &Shared,
 ) {
     let mut is_heard = true;
-    while let Some(message) = written.recv().await {
-        if message.is_null() {
-            return;
-        }
-        let line = message.to_string() + "\n";
-        is_heard = is_heard && to.write_all(line.as_bytes()).await.is_ok();
+    while let Some(mut message) = written.recv().await {
+        message.text.push('\n');
+        is_heard = is_heard && to.write_all(message.text.as_bytes()).await.is_ok();
         if is_heard {
             continue;
         }
@@ -224,17 +262,13 @@ async fn write(
         // open. Of the message that failed, the server has no whole line.
         let why = "the server reads no more messages";
         shared.leave(why);
-        if let Some(id) = message.get("id").and_then(Value::as_u64) {
+        if let Some(id) = message.request() {
             shared.fail(id, Failure::Unreachable(why.to_owned()));
         }
     }
 }
 
-async fn read(
-    from: impl AsyncRead + Unpin,
-    shared: &Shared,
-    writes: &mpsc::WeakSender<Value>,
-) -> String {
+async fn read(from: impl AsyncRead + Unpin, shared: &Shared, queue: &WeakQueue) -> String {
     let mut from = BufReader::new(from);
     loop {
         let line = match line::next(&mut from, LINE_BYTES_MAX).await {
@@ -258,7 +292,7 @@ async fn read(
         if text.trim_start().starts_with(['{', '['])
             && let Some(message) = message(&text, shared, None)
         {
-            heard(message, shared, writes);
+            heard(message, shared, queue);
         }
     }
 }

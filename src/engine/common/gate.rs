@@ -3,17 +3,35 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// A listener's free places, and the workers that wait for one.
+/// A listener's free places, the workers that wait for one, and the handlers that can't be ended.
 #[derive(Debug)]
 pub(crate) struct Gate {
     free: AtomicUsize,
     /// A bit for each worker that waits for a place.
     waiting: AtomicU64,
+    /// The handlers that gave their place back after their time, and still block a thread.
+    stuck: AtomicUsize,
 }
 
 impl Gate {
     pub(crate) fn new(places: usize) -> Gate {
-        Gate { free: AtomicUsize::new(places), waiting: AtomicU64::new(0) }
+        let (waiting, stuck) = (AtomicU64::new(0), AtomicUsize::new(0));
+        Gate { free: AtomicUsize::new(places), waiting, stuck }
+    }
+
+    /// Counts a handler that can't be ended, and returns how many there are now.
+    pub(crate) fn count_stuck(&self) -> usize {
+        self.stuck.fetch_add(1, SeqCst) + 1
+    }
+
+    /// Counts a handler no longer that couldn't be ended, and ended by itself.
+    pub(crate) fn release_stuck(&self) {
+        self.stuck.fetch_sub(1, SeqCst);
+    }
+
+    /// Returns how many handlers can't be ended.
+    pub(crate) fn stuck(&self) -> usize {
+        self.stuck.load(SeqCst)
     }
 
     /// Returns how many places are free.

@@ -15,7 +15,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::shared::Shared;
 use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::{Event, Key, Ready, Start};
-use crate::engine::worker::driver::{Task, Worker};
+use crate::engine::worker::driver::{Task, TaskStage, Worker};
 use crate::engine::worker::handoff;
 use crate::engine::worker::outcome::{Ended, came_to};
 use crate::engine::worker::tree_slot::TreeSlot;
@@ -28,6 +28,12 @@ impl<P: Port> Worker<P> {
         let registered = &self.shared.routes.listeners[start.receiver.listener];
         let listener = start.receiver.listener;
         let key = Key { thread: start.entry.thread().clone(), seq: start.entry.seq(), listener };
+        if let Some(fault) = self.refuses_as_stuck(listener) {
+            self.shared.counts.handled(listener, Outcome::Failed);
+            self.leave(listener);
+            let event = Event::Return(key.clone(), vec![Ready::fault(fault)]);
+            return self.give(&key.thread, event);
+        }
         let call = Arc::new(HandlerCall {
             message: start.entry,
             listener: registered.name.clone(),
@@ -90,7 +96,7 @@ impl<P: Port> Worker<P> {
     ) {
         let limit_us = self.shared.routes.listeners[key.listener].timeout_us;
         let deadline_us = self.port.now_us().saturating_add(limit_us);
-        let task = Task { deadline_us, late: false };
+        let task = Task { deadline_us, stage: TaskStage::InTime };
         self.tasks.insert(key.clone(), task);
         self.soonest_us = self.soonest_us.min(deadline_us);
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);

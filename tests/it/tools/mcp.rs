@@ -47,7 +47,7 @@ fn called(scene: &Scene, server: &Server, tool: &str, inside: &str) -> Ran {
 
 #[expect(clippy::disallowed_methods, reason = "other processes come and go in their own time")]
 #[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
@@ -120,15 +120,31 @@ fn the_start_of_a_server_does_not_count_as_time_of_a_call() {
 /// A server, and a child of it in another session, end with the pump that is killed.
 #[test]
 fn a_server_ends_with_the_pump() {
-    let Some(scene) = scene(", limits: {seconds_max: 1}") else { return };
+    let Some(scene) = scene("") else { return };
     let server = scene.serve(&[]);
-    called(&scene, &server, "sleep", "").says(&["reason=\"unknown\""]);
     let list = scene.path("sleeping");
     let ids = || fs::read_to_string(&list).unwrap_or_default();
-    until("two of them", || ids().lines().count() == 2);
-    server.signal("-KILL");
+    std::thread::scope(|scope| {
+        scope.spawn(|| called(&scene, &server, "sleep", ""));
+        until("two of them", || ids().lines().count() == 2);
+        server.signal("-KILL");
+    });
     let is_there = |id: &str| Path::new("/proc").join(id).exists();
     until("they end", || !ids().lines().any(is_there));
+}
+
+/// What kills its supervisor first ends with the pump all the same.
+#[test]
+fn a_server_cant_get_away_from_its_supervisor() {
+    let Some(scene) = scene(", limits: {seconds_max: 1}") else { return };
+    let mut server = scene.serve(&[]);
+    called(&scene, &server, "strike", "").says(&["<tool-failed"]);
+    let list = scene.path("sleeping");
+    let ids = || fs::read_to_string(&list).unwrap_or_default();
+    until("it is begun", || ids().lines().count() == 1);
+    server.stop("-TERM");
+    let is_there = |id: &str| Path::new("/proc").join(id).exists();
+    until("it ends", || !ids().lines().any(is_there));
 }
 
 #[test]
@@ -199,6 +215,25 @@ fn a_tool_that_changed_is_refused_until_it_is_accepted() {
     scene.write("organism.yaml", manifest(", trust: all"));
     let server = scene.serve(&[]);
     called(&scene, &server, "say", "<words>x</words>").says(&["<text>x</text>"]);
+}
+
+/// Each process that is called is the one that was compared with the record.
+#[test]
+fn a_server_is_asked_for_its_tools_each_time_it_begins() {
+    let Some(scene) = scene("") else { return };
+    let server = scene.serve(&[]);
+    let said = || called(&scene, &server, "say", "<words>x</words>");
+    // It was asked in another process, and described its tools as they are recorded.
+    scene.write("changed", "");
+    said().says(&["<tool-failed", "reason=\"changed\""]);
+    called(&scene, &server, "count", "<words>x</words>").says(&["<text>1 words</text>"]);
+    fs::remove_file(scene.path("changed")).unwrap();
+    said().says(&["<tool-failed", "reason=\"changed\""]);
+    called(&scene, &server, "die", "").says(&["reason=\"unknown\""]);
+    said().says(&["<text>x</text>"]);
+    scene.write("changed", "");
+    called(&scene, &server, "die", "").says(&["reason=\"unknown\""]);
+    said().says(&["<tool-failed", "reason=\"changed\""]);
 }
 
 #[test]

@@ -36,7 +36,8 @@ def slow():
 
 
 def tools():
-    good = {"name": "good", "description": "Does it.", "inputSchema": NOTHING}
+    said = "Does more." if os.path.exists("turned") else "Does it."
+    good = {"name": "good", "description": said, "inputSchema": NOTHING}
     bad = lambda name, schema: {"name": name, "description": name, "inputSchema": schema}
     if HOW == "schemas":
         itself = {**NOTHING, "properties": {"x": {"$ref": "#"}}}
@@ -50,7 +51,7 @@ def tools():
         return [{"name": "good", "title": said, "description": said, "inputSchema": {
             **NOTHING, "properties": {"x\x1b[2J": {"type": "string", "description": said}}}},
             {"name": "\x1b[31mred", "description": said, "inputSchema": NOTHING}]
-    return [good, *(bad(it, NOTHING) for it in ["silent", "works", "dies"])]
+    return [good, *(bad(it, NOTHING) for it in ["silent", "works", "dies", "hangs", "turns"])]
 
 
 def call(ask):
@@ -70,6 +71,13 @@ def call(ask):
         with open("called", "a") as file:
             file.write("call\n")
         return
+    if name == "hangs":
+        with open("hanging", "w") as file:
+            file.write(str(os.getpid()))
+        time.sleep(600)
+    if name == "turns":
+        open("turned", "w").close()
+        say({"method": "notifications/tools/list_changed"})
     if name == "dies":
         time.sleep(0.3)
         os._exit(3)
@@ -113,6 +121,8 @@ def main():
                 cursor = ask.get("params", {}).get("cursor", "0")
                 listed = {"tools": [], "nextCursor": str(int(cursor) + 1)}
             say({"id": id, "result": listed})
+        elif method == "ping":
+            say({"id": id, "result": {}})
         else:
             call(ask)
 

@@ -1,6 +1,7 @@
 //! Hostile and broken MCP servers: they harm their own calls and nothing else.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -99,7 +100,7 @@ fn answers_to_other_ids_and_second_answers_are_nobodys() {
     for _ in 0..3 {
         called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
     }
-    assert_eq!(fs::read_to_string(scene.path("starts")).unwrap().lines().count(), 2);
+    assert_eq!(starts(&scene), 2);
 }
 
 #[test]
@@ -120,6 +121,41 @@ fn a_call_that_is_never_answered_ends_with_its_time_and_is_cancelled() {
         silent.join().unwrap().says(&["reason=\"unknown\"", "the limit seconds_max is 1"]);
     });
     until("the server hears of it", || scene.path("cancelled").exists());
+    called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
+    assert_eq!(starts(&scene), 2, "it gives signs of life, so it isn't begun anew");
+}
+
+/// How often the server was begun: once to be asked for its tools, and then to be called.
+fn starts(scene: &Scene) -> usize {
+    fs::read_to_string(scene.path("starts")).unwrap().lines().count()
+}
+
+#[test]
+fn a_server_that_hangs_is_ended_and_begun_anew_for_the_next_call() {
+    let Some(scene) = scene("plain", ", limits: {seconds_max: 1}") else { return };
+    let server = scene.serve(&[]);
+    for starts_so_far in [2, 3] {
+        let hung = called(&scene, &server, "hangs", "");
+        hung.says(&["reason=\"unknown\"", "the limit seconds_max is 1"]);
+        assert_eq!(starts(&scene), starts_so_far);
+        called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
+        let id = fs::read_to_string(scene.path("hanging")).unwrap();
+        until("it is ended", || !Path::new("/proc").join(&id).exists());
+    }
+}
+
+/// A server that says that its tools changed is asked again in the same process.
+#[test]
+fn a_tool_that_changes_in_a_running_server_is_refused() {
+    let Some(scene) = scene("plain", "") else { return };
+    let server = scene.serve(&[]);
+    called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
+    called(&scene, &server, "turns", "").says(&["<text>turns is done</text>"]);
+    called(&scene, &server, "good", "").says(&["<tool-failed", "reason=\"changed\""]);
+    called(&scene, &server, "turns", "").says(&["<text>turns is done</text>"]);
+    fs::remove_file(scene.path("turned")).unwrap();
+    called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
+    assert_eq!(starts(&scene), 2);
 }
 
 #[test]

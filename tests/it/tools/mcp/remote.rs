@@ -99,6 +99,11 @@ fn answer(how: &str, method: &str, body: &Value, noted: &Mutex<Vec<Asked>>) -> A
         json!({ "jsonrpc": "2.0", "id": id, "result": said })
     };
     match (method, body["method"].as_str().unwrap_or_default()) {
+        (_, "tools/list") if how == "changes" && is_forgotten(noted) => {
+            let schema = json!({ "type": "object", "properties": {} });
+            let good = json!({ "name": "good", "description": "other", "inputSchema": schema });
+            json(result(json!({ "tools": [good] })))
+        }
         ("DELETE", _) => ("204 No Content", String::new(), String::new()),
         // A stream is taken up again.
         ("GET", _) => {
@@ -228,6 +233,13 @@ fn a_session_that_its_server_forgot_is_begun_again_within_the_call() {
     }
 }
 
+/// The session that is called is the one that was compared with the record.
+#[test]
+fn a_server_is_asked_for_its_tools_in_each_session() {
+    let host = says("changes", &["<tool-failed", "reason=\"changed\""]);
+    assert!(!host.asked("POST").iter().any(|it| it.body["method"] == "tools/call"));
+}
+
 /// A server may answer 400 to a call and know the session all the same.
 #[test]
 fn a_call_that_is_refused_by_400_is_not_sent_again() {
@@ -278,6 +290,10 @@ fn a_bearer_is_sent_over_tls_or_to_this_machine() {
     for (settings, expected) in [
         ("url: \"http://example.org/mcp\", bearer: abcdef", "`bearer` is sent over https:// alone"),
         ("url: \"http://127.0.0.1:9/\", bearer: \" \"", "`bearer` is empty"),
+        (
+            "url: \"http://127.0.0.1:9/\", bearer: abcdefg",
+            "`bearer`: a secret of 7 bytes is too short",
+        ),
         ("url: \"ftp://a.org/\"", "https:// or http://"),
         ("url: \"http://u:p@a.org/\"", "no place for a name or a password"),
         ("command: [ls], url: \"http://a.org/\"", "give one"),
