@@ -27,8 +27,8 @@ use std::time::Duration;
 use pumphouse::client::{self, Address, Client, Incoming, Message as Answer, Push, Shown};
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Beside, Effects};
-use pumphouse::model::Secret;
 use pumphouse::prelude::*;
+use pumphouse::secret::{Secret, Secrets};
 use pumphouse::wire::Code;
 use pumphouse::xml::{Child, writable};
 use serde::Deserialize;
@@ -124,7 +124,8 @@ fn seconds() -> u64 {
 /// The door of the other organism, and the token for it.
 struct RemoteDoor {
     address: Address,
-    token: Option<(String, Secret)>,
+    token: Option<String>,
+    secrets: Secrets,
     /// The time limit of a question, in seconds.
     seconds_max: u64,
 }
@@ -140,13 +141,16 @@ pub fn other_organism(settings: &Settings) -> Result<Listener, String> {
         (Some(_), _) => return Err("ca: it is for tls:HOST:PORT".to_owned()),
         (None, address) => address,
     };
-    let token = settings.token.as_ref().map(token).transpose()?;
+    let (token, secret) = settings.token.as_ref().map(token).transpose()?.unzip();
+    let secrets = Secrets::new(secret.clone());
     let most = settings.seconds_max;
     if !(1..=SECONDS_MAX).contains(&most) {
         return Err(format!("seconds_max: it is from 1 to {SECONDS_MAX}, not {most}"));
     }
-    Ok(Listener::with_state(NAME, Arc::new(RemoteDoor { address, token, seconds_max: most }))
+    let door = RemoteDoor { address, token, secrets, seconds_max: most };
+    Ok(Listener::with_state(NAME, Arc::new(door))
         .own_namespace()
+        .secrets(secret)
         .on(ask)
         .describe("Asks another organism.")
         .effects(Effects::Outside)
@@ -159,10 +163,12 @@ fn token(file: &Beside) -> Result<(String, Secret), String> {
     let text = secret_file::read(&path, REFUSED_MODES)
         .map_err(|why| format!("token: {}: {why}", path.display()))?;
     let token = text.trim().to_owned();
-    match token.is_empty() {
-        true => Err(format!("token: {} is empty", path.display())),
-        false => Ok((token.clone(), Secret::new(token))),
+    if token.is_empty() {
+        return Err(format!("token: {} is empty", path.display()));
     }
+    let secret =
+        Secret::checked(&token).map_err(|it| format!("token: {}: {it}", path.display()))?;
+    Ok((token, secret))
 }
 
 async fn ask(
@@ -196,7 +202,8 @@ async fn ask(
     let text = door.hide(&content(&answer));
     if answer.failed || answer.payload.is(pumphouse::name::CORE, "huh") {
         let (by, name) = (&answer.from, answer.payload.name());
-        let mut text = writable(&format!("{by} answered an error, {}: {text}", name.local()));
+        let who = door.hide(&format!("{by} answered an error, {}", name.local()));
+        let mut text = writable(&format!("{who}: {text}"));
         text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
         let reason = if is_unknown(&answer) { Reason::Unknown } else { Reason::Refused };
         return Err(NotTold { reason, text });
@@ -208,8 +215,8 @@ async fn ask(
         );
         return Err(NotTold { reason: Reason::Unknown, text });
     }
-    let name = answer.payload.name().local().to_owned();
-    Ok(Told { by: answer.from, name, text })
+    let name = door.hide(answer.payload.name().local());
+    Ok(Told { by: door.hide(&answer.from), name, text })
 }
 
 /// Whether nobody knows what became of a question that was answered with an error.
@@ -229,18 +236,24 @@ async fn exchange(
     let client =
         client.map_err(|error| (Reason::Unreachable, format!("it can't be reached: {error}")))?;
     let mut client = client.with_limits(XmlLimits::DOOR);
-    if let Some((token, _)) = &door.token {
+    if let Some(token) = &door.token {
         let let_in = client.authenticate(token).await;
         let_in.map_err(|error| (Reason::Unreachable, error.to_string()))?;
     }
     is_sent.store(true, Ordering::Relaxed);
     let lost = |error: client::Error| (Reason::Unknown, error.to_string());
-    let accepted = client.tell(push).await.map_err(|error| match error {
-        client::Error::Refused(_) | client::Error::UnknownThread(_) => {
-            (Reason::Refused, error.to_string())
-        }
-        error => lost(error),
-    })?;
+    let number = client.push(push);
+    // Messages of other sessions of this identity are passed over. `tell` would keep them.
+    let accepted = loop {
+        let refused = match client.recv().await.map_err(lost)? {
+            Some(Incoming::Accepted { push, accepted }) if push == number => break accepted,
+            Some(Incoming::Refused { huh, .. }) => client::Error::Refused(Box::new(huh)),
+            Some(Incoming::UnknownThread { error, .. }) => client::Error::UnknownThread(error),
+            Some(_) => continue,
+            None => return Err(lost(client::Error::Closed)),
+        };
+        return Err((Reason::Refused, refused.to_string()));
+    };
     // The session has no other push, so every message sent to this session answers this push.
     loop {
         match client.recv().await.map_err(lost)? {
@@ -284,6 +297,6 @@ fn content(answer: &Answer) -> String {
 impl RemoteDoor {
     /// Hides the token in a text.
     fn hide(&self, text: &str) -> String {
-        self.token.as_ref().map_or_else(|| text.to_owned(), |(_, it)| it.hidden_in(text))
+        self.secrets.hide(text).into_owned()
     }
 }

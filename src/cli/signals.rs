@@ -11,17 +11,24 @@ pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    /// Signals that mean nothing, and would end the process if nobody caught them.
+    #[cfg(unix)]
+    _ignored: [tokio::signal::unix::Signal; 2],
 }
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to catch Ctrl-C and SIGTERM. From now on, neither signal ends the process by itself.
+    /// Begins to catch Ctrl-C and SIGTERM. From now on, neither signal ends the process by itself,
+    /// nor do SIGUSR1 and SIGUSR2.
     pub(crate) fn listen() -> Result<Signals, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
         let interrupt = signal(SignalKind::interrupt()).map_err(trouble)?;
         let terminate = signal(SignalKind::terminate()).map_err(trouble)?;
-        Ok(Signals { interrupt, terminate })
+        let ignored = |kind| signal(kind).map_err(trouble);
+        let _ignored =
+            [ignored(SignalKind::user_defined1())?, ignored(SignalKind::user_defined2())?];
+        Ok(Signals { interrupt, terminate, _ignored })
     }
 
     /// Waits for the next signal, and returns its name.

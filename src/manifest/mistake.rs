@@ -119,6 +119,18 @@ impl Mistakes {
         Mistakes { files, ..self }
     }
 
+    /// Changes the texts of all mistakes, and the paths of their files.
+    pub(super) fn with_texts(mut self, change: impl Fn(&str) -> String) -> Mistakes {
+        let boxed = |it: &mut Box<str>| *it = change(it).into();
+        self.file = change(&self.file);
+        self.files.iter_mut().for_each(|it| *it = change(it));
+        for it in &mut self.all {
+            let texts = [&mut it.nearest, &mut it.example, &mut it.advice];
+            texts.into_iter().flatten().chain([&mut it.path, &mut it.message]).for_each(boxed);
+        }
+        self
+    }
+
     /// The path of the file, as messages show it.
     #[must_use]
     pub fn file(&self) -> &str {

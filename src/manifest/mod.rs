@@ -22,6 +22,7 @@ mod check;
 mod document;
 mod expand_variables;
 mod mistake;
+mod hide_variables;
 mod single_settings;
 pub(crate) mod provider;
 mod read;
@@ -43,12 +44,15 @@ use crate::listener::Listener;
 use crate::listeners::describe::{Allow, describe};
 use crate::listeners::trigger::WrongTrigger;
 use crate::log::Durability;
-use crate::model::{Models, ProviderEvents, Secret};
+use crate::model::{Models, ProviderEvents};
 use crate::schema::Schema;
+use crate::secret::Secret;
 use crate::sink::{Return, Sink};
 use crate::trigger_source::TriggerSource;
 
 pub(crate) use document::Document;
+use hide_variables::KnownVariables;
+
 pub use editor_schema::json_schema;
 pub use mistake::{Mistake, Mistakes, Place};
 pub(crate) use read::workflow;
@@ -104,6 +108,9 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// The places of the listeners in the manifest, its pod files and its included files.
     pub places: Places,
+    /// The secrets beside those of listeners and models: values of variables such as `API_KEY`,
+    /// and headers for the collector.
+    pub(crate) secrets: Vec<Secret>,
     /// The files of the manifest's agents.
     pub(crate) context: Context,
 }
@@ -203,6 +210,8 @@ impl Otel {
 /// The places of a manifest's listeners, and of its workflows' triggers.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
+    /// The variables whose values the manifest has.
+    variables: KnownVariables,
     file: String,
     /// The further files of the manifest: its pod files and its included files.
     files: Vec<String>,
@@ -231,7 +240,18 @@ impl Places {
             let place = place(listener).unwrap_or(Place::new(1, 1));
             Mistake::new(place, text)
         });
-        Mistakes::new(&self.file, all.collect()).with_files(self.files.clone())
+        let mistakes = Mistakes::new(&self.file, all.collect());
+        self.variables.hide(mistakes.with_files(self.files.clone()))
+    }
+
+    /// Returns a mistake at each of these listeners, with its text.
+    pub(crate) fn find_listeners(&self, wrong: &[(String, String)], advice: &str) -> Mistakes {
+        let all = wrong.iter().map(|(listener, text)| {
+            let place = self.listeners.get(listener).copied().unwrap_or(Place::new(1, 1));
+            Mistake::new(place, text.as_str()).advice(advice)
+        });
+        let mistakes = Mistakes::new(&self.file, all.collect());
+        self.variables.hide(mistakes.with_files(self.files.clone()))
     }
 
     /// Returns the triggers that don't fit the organism as mistakes. Each has its place in the file
@@ -243,7 +263,8 @@ impl Places {
             let mistake = Mistake::new(place.unwrap_or(Place::new(1, 1)), it.wrong.to_string());
             mistake.at(&format!("trigger.{}", it.key))
         });
-        Mistakes::new(&self.file, all.collect()).with_files(self.files.clone())
+        let mistakes = Mistakes::new(&self.file, all.collect());
+        self.variables.hide(mistakes.with_files(self.files.clone()))
     }
 }
 
@@ -291,6 +312,7 @@ impl Plugin for Manifest {
         if let Some(every) = self.heartbeat {
             all = all.heartbeat(every);
         }
+        all.secrets(self.secrets);
         self.schemas.into_iter().for_each(|it| all.declare(it));
         self.models.iter().for_each(|(name, it)| all.model(name, it.clone()));
         *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));

@@ -31,6 +31,7 @@ use crate::listeners::feed_values::SettableFeeds;
 use crate::log::Durability;
 use crate::manifest::check;
 use crate::manifest::expand_variables::{Environment, expand};
+use crate::manifest::hide_variables::Variables;
 use crate::manifest::key_table::ORGANISM;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::yaml::{self, Node};
@@ -78,6 +79,8 @@ impl Manifest {
         builder: &Builder,
         overrides: Overrides<'_>,
     ) -> Result<Manifest, Mistakes> {
+        let variables = Variables::of(environment);
+        let environment: Environment<'_> = &|name| variables.look_up(name);
         let wrong = |all| Mistakes::new(&file.display().to_string(), all);
         let mut root = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
         let mut mistakes = Vec::new();
@@ -125,10 +128,17 @@ impl Manifest {
         let own = reader.models(&root);
         reader.schemas = reader.declared(&root);
         reader.common_feeds = reader.common_feeds(&root);
-        let manifest = Manifest { models: own, ..reader.manifest(&root) };
+        let mut manifest = Manifest { models: own, ..reader.manifest(&root) };
+        let variables = variables.known();
         match reader.mistakes.into_inner() {
-            none if none.is_empty() => Ok(manifest),
-            all => Err(wrong(all).with_files(files)),
+            none if none.is_empty() => {
+                let warnings = manifest.warnings.into_iter().map(|it| variables.hide(it));
+                manifest.warnings = warnings.collect();
+                manifest.secrets.extend(variables.secrets());
+                manifest.places.variables = variables;
+                Ok(manifest)
+            }
+            all => Err(variables.hide(wrong(all).with_files(files))),
         }
     }
 }
@@ -239,6 +249,7 @@ impl Reader<'_> {
             self.listeners(&items, services, of, tokens.as_ref())
         });
         let (sinks, returns) = root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default();
+        let otel = root.key("otel").and_then(|it| self.otel(it));
         Manifest {
             file: self.file.to_owned(),
             name: text("name").map(str::to_owned),
@@ -249,7 +260,6 @@ impl Reader<'_> {
             listeners,
             schemas: self.schemas.clone(),
             models: Models::default(),
-            otel: root.key("otel").and_then(|it| self.otel(it)),
             sinks,
             trigger_source,
             returns,
@@ -260,6 +270,8 @@ impl Reader<'_> {
             workers: text("workers").and_then(amount::count),
             heartbeat: text("heartbeat").and_then(amount::time),
             places: self.places(root),
+            secrets: otel.iter().flat_map(|it| &it.headers).map(|(_, it)| it.clone()).collect(),
+            otel,
             context: Context { folder: self.context.clone(), feeds: self.agent_feeds.take() },
         }
     }
@@ -282,7 +294,8 @@ impl Reader<'_> {
             workflows.filter_map(|it| Some((it.key("name")?.text()?.to_owned(), it.place)));
         let (file, files) = (self.file.display().to_string(), self.pods.files.clone());
         let triggers = trigger_places(&self.includes.workflows);
-        Places { file, files, listeners: named.chain(workflows).collect(), triggers }
+        let listeners = named.chain(workflows).collect();
+        Places { file, files, listeners, triggers, ..Places::default() }
     }
 
     /// Returns a text such as `line 7` for the place `of`, for a mistake at the place `from`. Adds

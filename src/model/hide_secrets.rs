@@ -3,66 +3,75 @@
 use std::collections::VecDeque;
 use std::mem::{discriminant, take};
 
-use super::secret::Secret;
-use super::{Call, Piece};
+use super::{Call, Piece, Stop};
+use crate::secret::Secrets;
 
 /// Hides secrets in the pieces of one reply. If the end of a text may be the beginning of a secret,
 /// this end is held back until the next piece.
 pub(super) struct Veil {
-    secrets: Vec<Secret>,
+    secrets: Secrets,
     /// The piece that is held back. Its whole text may be the beginning of a secret.
     held: Option<Piece>,
 }
 
 impl Veil {
-    pub(super) fn new(secrets: impl Iterator<Item = Secret>) -> Veil {
-        Veil { secrets: secrets.collect(), held: None }
+    pub(super) fn new(secrets: Secrets) -> Veil {
+        Veil { secrets, held: None }
     }
 
     /// Takes the next piece, and adds to `shown` the pieces that can be shown now.
     pub(super) fn pass(&mut self, mut piece: Piece, shown: &mut VecDeque<Piece>) {
         let before = self.held.take();
-        if let Piece::Call(call) | Piece::ServerCall(call) = &mut piece {
-            let Call { name, arguments, .. } = call;
-            (*name, *arguments) = (self.hide(name), self.hide(arguments));
-        }
+        self.hide_in(&mut piece);
         let Some(text) = text(&mut piece) else {
-            shown.extend(before.into_iter().chain([piece]));
+            shown.extend(before.map(|it| self.whole(it)).into_iter().chain([piece]));
             return;
         };
-        let mut whole = take(text);
+        let mut all = take(text);
         if let Some(mut before) = before {
             if discriminant(&before) == discriminant(&piece) {
-                whole.insert_str(0, text_of(&mut before));
+                all.insert_str(0, text_of(&mut before));
             } else {
-                shown.push_back(before);
+                shown.push_back(self.whole(before));
             }
         }
-        let mut whole = self.hide(&whole);
-        let rest = whole.split_off(whole.len() - self.open(&whole));
-        let mut held = piece.clone();
-        if !rest.is_empty() {
-            *text_of(&mut held) = rest;
+        let (clear, open) = self.secrets.hide_begun(&all);
+        if !open.is_empty() {
+            let mut held = piece.clone();
+            open.clone_into(text_of(&mut held));
             self.held = Some(held);
         }
-        if !whole.is_empty() {
-            *text_of(&mut piece) = whole;
+        if !clear.is_empty() {
+            *text_of(&mut piece) = clear.into_owned();
             shown.push_back(piece);
         }
     }
 
     /// Returns the piece that is still held back at the end of the reply.
     pub(super) fn rest(&mut self) -> Option<Piece> {
-        self.held.take()
+        let held = self.held.take()?;
+        Some(self.whole(held))
     }
 
-    fn hide(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, it| it.hidden_in(&text))
+    /// A piece whose text doesn't go on. A half of a secret may stand in it.
+    fn whole(&self, mut piece: Piece) -> Piece {
+        let text = text_of(&mut piece);
+        *text = self.secrets.hide(text).into_owned();
+        piece
     }
 
-    /// How many bytes at the end of a text may be the beginning of a secret.
-    fn open(&self, text: &str) -> usize {
-        self.secrets.iter().map(|it| it.begun_in(text)).max().unwrap_or(0)
+    /// Hides secrets in the parts of a piece that come whole.
+    fn hide_in(&self, piece: &mut Piece) {
+        let hide = |text: &mut String| *text = self.secrets.hide(text).into_owned();
+        match piece {
+            Piece::Call(Call { id, name, arguments })
+            | Piece::ServerCall(Call { id, name, arguments }) => {
+                [id, name, arguments].into_iter().for_each(hide);
+            }
+            Piece::Signed(signed) => hide(&mut signed.json),
+            Piece::Stop(Stop::Other(word)) => hide(word),
+            _ => {}
+        }
     }
 }
 
@@ -82,9 +91,11 @@ fn text_of(piece: &mut Piece) -> &mut String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Signed, Wire};
+    use crate::secret::Secret;
 
     fn shown(pieces: &[Piece]) -> Vec<Piece> {
-        let mut veil = Veil::new([Secret::new("sk-12345"), Secret::new("no")].into_iter());
+        let mut veil = Veil::new(Secrets::new(["sk-12345", "no"].map(Secret::new)));
         let mut shown = VecDeque::new();
         pieces.iter().for_each(|it| veil.pass(it.clone(), &mut shown));
         shown.extend(veil.rest());
@@ -115,14 +126,18 @@ mod tests {
             Piece::Text("a sk-".to_owned()),
             Piece::Reasoning("12345".to_owned()),
             Piece::Call(Call::new("c", "sk-12345", "{\"key\": \"sk-12345\"}")),
-            Piece::ServerCall(Call::new("s", "sk-12345", "{\"key\": \"sk-12345\"}")),
+            Piece::ServerCall(Call::new("sk-12345", "sk-12345", "{\"key\": \"sk-12345\"}")),
+            Piece::Signed(Signed::new(Wire::default(), 0, "{\"signature\":\"sk-12345\"}")),
+            Piece::Stop(Stop::Other("sk-12345".to_owned())),
         ];
         let expected = [
             Piece::Text("a ".to_owned()),
             Piece::Text("sk-".to_owned()),
             Piece::Reasoning("12345".to_owned()),
             Piece::Call(Call::new("c", "…", "{\"key\": \"…\"}")),
-            Piece::ServerCall(Call::new("s", "…", "{\"key\": \"…\"}")),
+            Piece::ServerCall(Call::new("…", "…", "{\"key\": \"…\"}")),
+            Piece::Signed(Signed::new(Wire::default(), 0, "{\"signature\":\"…\"}")),
+            Piece::Stop(Stop::Other("…".to_owned())),
         ];
         assert_eq!(shown(&pieces), expected);
     }

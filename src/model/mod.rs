@@ -41,7 +41,6 @@ mod retry_pause;
 mod router;
 mod script;
 mod scripted;
-mod secret;
 pub mod sse;
 mod reply_memory;
 mod hide_secrets;
@@ -50,6 +49,8 @@ pub(crate) mod wire;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
+
+use crate::secret::Secret;
 
 pub use attachments::{Attached, is_media_range, media_type_of, takes};
 pub use error::{Error, Kind, Wait};
@@ -69,7 +70,6 @@ pub use remote::Remote;
 pub use router::{Asking, Policy, Router};
 pub use script::Script;
 pub use scripted::{NoScript, Repeat, Scripted};
-pub use secret::Secret;
 pub use wire::{Effort, NoEffort, NoWire, Wire};
 
 /// A future of a model's answer, or of its error.
@@ -160,6 +160,12 @@ pub trait Model: Debug + Send + Sync {
     /// false, the turn ends with the recorded part of the reply.
     fn is_repeatable(&self) -> bool {
         false
+    }
+
+    /// The secrets that the model sends: its keys, and headers that are secret. They are hidden in
+    /// all that the organism says.
+    fn secrets(&self) -> Vec<Secret> {
+        Vec::new()
     }
 
     /// Describes the model in a few words, for people and for the log, without secrets.

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use self::bucket::Bucket;
 use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Tool, retry_pause};
 use crate::clock;
+use crate::secret::Secret;
 
 /// The fewest tokens that a request counts as until the provider has counted its tokens.
 const TOKENS_MIN: u64 = 100;
@@ -187,6 +188,10 @@ impl Model for Bounded {
 
     fn asking(&self) -> Vec<Asking> {
         self.model.asking()
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.model.secrets()
     }
 
     fn is_repeatable(&self) -> bool {
@@ -379,7 +384,7 @@ impl Reply for WithPermit {
         Box::pin(async {
             let piece = self.reply.next().await?;
             if let Some(Piece::Usage(usage)) = &piece {
-                self.permit.used(usage.input + usage.output);
+                self.permit.used(usage.input.saturating_add(usage.output));
             }
             Ok(piece)
         })

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pumphouse::model::Secret;
+use pumphouse::secret::{Secret, Secrets, TooShort};
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
@@ -16,7 +16,13 @@ const REFUSED_MODES: u32 = 0o027;
 
 /// Secret headers for certain hosts. They are sent in addition to the caller's headers.
 #[derive(Default)]
-pub(super) struct Credentials(Vec<Credential>);
+pub(super) struct Credentials {
+    all: Vec<Credential>,
+    /// Each value, with the parts of it that are secrets themselves.
+    secrets: Vec<Secret>,
+    /// These secrets, which are hidden in answers.
+    hidden: Secrets,
+}
 
 struct Credential {
     host: String,
@@ -24,9 +30,7 @@ struct Credential {
     port: Option<u16>,
     name: HeaderName,
     value: HeaderValue,
-    /// The texts that are hidden in answers: the value, and the part of the value after a word such
-    /// as `Bearer`.
-    secrets: Vec<Secret>,
+    secret: Secret,
 }
 
 impl Credentials {
@@ -45,7 +49,15 @@ impl Credentials {
             let one = Credential::parse(line, web);
             all.push(one.map_err(|why| format!("{shown}: line {}: {why}", number + 1))?);
         }
-        Ok(Credentials(all))
+        let secrets = all.iter().flat_map(|it| it.secret.parts()).collect();
+        Ok(Credentials { all, ..Credentials::default() }.with_secrets(secrets))
+    }
+
+    /// Hides these secrets in answers, too.
+    pub(super) fn with_secrets(mut self, more: Vec<Secret>) -> Credentials {
+        self.secrets.extend(more);
+        self.hidden = Secrets::new(self.secrets.iter().cloned());
+        self
     }
 
     /// Returns the headers for a request to this URL.
@@ -53,13 +65,17 @@ impl Credentials {
         let (host, port) = (host_of(url), url.port_or_known_default());
         let fits =
             move |it: &&Credential| it.host == host && (it.port.is_none() || it.port == port);
-        self.0.iter().filter(fits).map(|it| (&it.name, &it.value))
+        self.all.iter().filter(fits).map(|it| (&it.name, &it.value))
     }
 
-    /// Hides the secrets in a server's text, except secrets that are too short to be recognised.
+    /// Returns all secrets that are hidden.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        self.secrets.clone()
+    }
+
+    /// Hides the secrets in a server's text.
     pub(super) fn hide(&self, text: String) -> String {
-        let secrets = self.0.iter().flat_map(|it| &it.secrets);
-        secrets.fold(text, |text, it| it.hidden_in(&text))
+        self.hidden.hide_in(text)
     }
 }
 
@@ -69,13 +85,13 @@ impl Credential {
         let (host, rest) = line.split_once(char::is_whitespace).ok_or(form)?;
         let (name, value) = rest.split_once(':').ok_or(form)?;
         let url: Url = format!("http://{host}/").parse().map_err(|_| form)?;
-        let bare = host_of(&url);
-        if bare.is_empty() || host.contains(['/', '@', '?', '#', '\\']) {
+        let host_name = host_of(&url);
+        if host_name.is_empty() || host.contains(['/', '@', '?', '#', '\\']) {
             return Err(form.to_owned());
         }
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
         let port = port.map(str::parse::<u16>).transpose().map_err(|_| form)?;
-        if !web.lists(&bare, port) {
+        if !web.lists(&host_name, port) {
             return Err(format!("{host} doesn't stand in `hosts`"));
         }
         let name = name.trim().parse::<HeaderName>().map_err(|_| form)?;
@@ -83,9 +99,9 @@ impl Credential {
         let mut header = HeaderValue::from_str(value)
             .map_err(|_| format!("the value of {name} holds what no header may"))?;
         header.set_sensitive(true);
-        let behind = value.split_once(' ').map(|(_, it)| it.trim()).unwrap_or_default();
-        let secrets = [value, behind].into_iter().filter(|it| !it.is_empty());
-        let secrets = secrets.map(Secret::new).collect();
-        Ok(Credential { host: bare, port, name, value: header, secrets })
+        let told = |it: TooShort| format!("the value of {name}: {it}");
+        let secret = Secret::new(value);
+        secret.parts().iter().try_for_each(Secret::long_enough).map_err(told)?;
+        Ok(Credential { host: host_name, port, name, value: header, secret })
     }
 }

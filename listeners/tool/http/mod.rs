@@ -21,8 +21,8 @@
 //! ```
 //!
 //! A request has the headers that the caller gives, and the headers that the file of credentials
-//! has for the host. The values from this file are hidden in answers, unless they are too short to
-//! be recognised. Redirects are not followed: the caller gets the redirect itself as the answer.
+//! has for the host. The values from this file are hidden in answers. Redirects are not followed:
+//! the caller gets the redirect itself as the answer.
 
 mod credentials;
 mod declared;
@@ -33,6 +33,7 @@ use std::sync::Arc;
 use pumphouse::listener::{Beside, DeclaredPayload, Effects};
 use pumphouse::prelude::*;
 use pumphouse::schema;
+use pumphouse::secret::of_url;
 use pumphouse::wire::Json;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
@@ -192,6 +193,10 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         Some(it) => Credentials::read(&it.path(), &web)?,
         None => Credentials::default(),
     };
+    let of_url = of_url(settings.url.as_deref().unwrap_or_default());
+    let of_url = of_url.map_err(|it| format!("url: {it}"))?;
+    let credentials = credentials.with_secrets(of_url);
+    let secrets = credentials.secrets();
     let agent_context = settings.agent_context.clone();
     let client = Client { web, credentials, agent_context };
     let (listener, text) = match (&settings.url, &settings.takes) {
@@ -205,7 +210,7 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         _ => return Err("`url` and `takes` stand together, `method` only with them".to_owned()),
     };
     let timeout = settings.limits.listener_time();
-    Ok(listener.timeout(timeout).describe(text).effects(Effects::Outside))
+    Ok(listener.timeout(timeout).describe(text).effects(Effects::Outside).secrets(secrets))
 }
 
 /// Makes the listener for one URL. Returns the listener and its description.
@@ -325,8 +330,10 @@ impl Client {
         for name in SHOWN {
             if let Some(header) = answer.headers.get(name) {
                 let value = String::from_utf8_lossy(header.as_bytes());
-                let value = &value[..value.floor_char_boundary(HEADER_BYTES_MAX)];
-                headers.insert(name.to_owned(), self.credentials.hide(clean(value)));
+                // A cut within a secret would leave a part of it, so the secret is hidden before.
+                let mut value = self.credentials.hide(clean(&value));
+                value.truncate(value.floor_char_boundary(HEADER_BYTES_MAX));
+                headers.insert(name.to_owned(), value);
             }
         }
         let status = answer.status.as_u16();
@@ -342,6 +349,7 @@ impl Client {
                 }
             }
         };
+        let kind = self.credentials.hide(kind);
         let unread = json.is_none() && text.is_none();
         let unread = unread.then(|| format!("the body is {kind}, and no text"));
         let outcome = outcome(answer.status, unread, &headers);

@@ -19,6 +19,9 @@ use super::content::Content;
 
 /// The maximum number of cached answers. The least recently used answer is evicted first.
 const URLS_MAX: usize = 1_000;
+/// The maximum number of bytes of all cached texts of a service. Beyond it, answers are evicted in
+/// the same order.
+const BYTES_MAX: usize = 32 << 20;
 /// The time for which a service isn't asked again for a URL that failed, in microseconds.
 const FAILURE_US: u64 = 5_000_000;
 /// A year, in microseconds. Content that may still be shown after a year counts as content that may
@@ -57,6 +60,8 @@ struct Urls {
 
 struct KeptUrl {
     asked: u64,
+    /// How many bytes the cached text has.
+    bytes: usize,
     answer: Arc<tokio::sync::Mutex<KeptAnswer>>,
 }
 
@@ -87,26 +92,49 @@ impl Kept {
     ) -> Result<FeedContent, Refusal> {
         let answer = self.of(agent, request.url.as_str());
         let mut answer = answer.lock().await;
-        answer.get(request, ttl).await
+        let got = answer.get(request, ttl).await;
+        let bytes = answer.content.as_ref().map_or(0, |it| it.text.len());
+        drop(answer);
+        self.note_bytes(agent, request.url.as_str(), bytes);
+        got
+    }
+
+    /// Notes how many bytes a cached text has, and evicts answers if all have too many.
+    fn note_bytes(&self, agent: &str, url: &str, bytes: usize) {
+        let mut urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = urls.all.get_mut(&(agent.to_owned(), url.to_owned())) {
+            kept.bytes = bytes;
+        }
+        while urls.all.values().map(|it| it.bytes).sum::<usize>() > BYTES_MAX {
+            urls.evict();
+        }
     }
 
     fn of(&self, agent: &str, url: &str) -> Arc<tokio::sync::Mutex<KeptAnswer>> {
         let mut urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         urls.asked += 1;
         let asked = urls.asked;
-        let kept = urls
-            .all
-            .entry((agent.to_owned(), url.to_owned()))
-            .or_insert_with(|| KeptUrl { asked, answer: Arc::default() });
+        let kept = urls.all.entry((agent.to_owned(), url.to_owned())).or_insert_with(|| KeptUrl {
+            asked,
+            bytes: 0,
+            answer: Arc::default(),
+        });
         kept.asked = asked;
         let answer = kept.answer.clone();
         if urls.all.len() > URLS_MAX {
-            let oldest = urls.all.iter().min_by_key(|(_, it)| it.asked);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                urls.all.remove(&oldest);
-            }
+            urls.evict();
         }
         answer
+    }
+}
+
+impl Urls {
+    /// Drops the least recently used answer.
+    fn evict(&mut self) {
+        let oldest = self.all.iter().min_by_key(|(_, it)| it.asked);
+        if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            self.all.remove(&oldest);
+        }
     }
 }
 
@@ -246,4 +274,25 @@ fn stamp(us: u64) -> Option<Timestamp> {
 
 fn seconds(us: u64) -> f64 {
     Duration::from_micros(us).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_of_all_answers_have_a_bound_and_the_oldest_go() {
+        let kept = Kept::default();
+        for url in ["a", "b", "c"] {
+            drop(kept.of("agent", url));
+            kept.note_bytes("agent", url, BYTES_MAX / 2);
+        }
+        let left = || {
+            let urls = kept.0.lock().unwrap();
+            urls.all.keys().map(|(_, url)| url.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(left(), ["b", "c"]);
+        kept.note_bytes("agent", "c", BYTES_MAX + 1);
+        assert_eq!(left(), [""; 0]);
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use pumphouse::model::Secret;
+use pumphouse::secret::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde::Deserialize;
 
@@ -45,7 +45,9 @@ impl Token {
         match header {
             Ok(mut header) if !credential.token.is_empty() => {
                 header.set_sensitive(true);
-                Ok(Token { header, secret: Secret::new(credential.token) })
+                let secret = Secret::checked(&credential.token);
+                let secret = secret.map_err(|it| wrong(format!("its token: {it}")))?;
+                Ok(Token { header, secret })
             }
             _ => Err(wrong("its token is empty, or can't stand in a header".to_owned())),
         }
@@ -56,14 +58,9 @@ impl Token {
         (AUTHORIZATION, self.header.clone())
     }
 
-    /// Returns the number of bytes of the header's value, which contains the token.
-    pub(super) fn len(&self) -> usize {
-        self.header.len()
-    }
-
-    /// Hides the token in a text from the service.
-    pub(super) fn hide(&self, text: &str) -> String {
-        self.secret.hidden_in(text)
+    /// Returns the token, which is hidden in texts.
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
     }
 }
 
@@ -73,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    const SENT: &str = "Bearer s3cret";
+    const SENT: &str = "Bearer s3cret-token";
 
     #[track_caller]
     fn check(text: &str, mode: u32, expected: &str) {
@@ -86,20 +83,19 @@ mod tests {
             Err(why) => why,
         };
         assert!(said.contains(expected), "{said}");
-        assert!(expected == SENT || !said.contains("s3cret"), "{said}");
+        assert!(expected == SENT || !said.contains("s3cret-token"), "{said}");
     }
 
     #[test]
     fn a_credential_file_has_a_bearer_token() {
-        let file =
-            r#"{"service": "api", "auth_type": "bearer", "token": "s3cret", "principal": "a"}"#;
+        let file = r#"{"auth_type": "bearer", "token": "s3cret-token", "principal": "a"}"#;
         check(file, 0o600, SENT);
         check(file, 0o400, SENT);
     }
 
     #[test]
     fn a_credential_file_that_others_can_read_is_refused() {
-        let file = r#"{"auth_type": "bearer", "token": "s3cret"}"#;
+        let file = r#"{"auth_type": "bearer", "token": "s3cret-token"}"#;
         for mode in [0o644, 0o640, 0o604, 0o620] {
             check(file, mode, "chmod 600");
         }
@@ -107,10 +103,19 @@ mod tests {
 
     #[test]
     fn what_is_wrong_in_a_credential_file_is_told_without_the_token() {
-        check(r#"{"auth_type": "basic", "token": "s3cret"}"#, 0o600, "must be bearer");
+        check(r#"{"auth_type": "basic", "token": "s3cret-token"}"#, 0o600, "must be bearer");
         check(r#"{"auth_type": "bearer", "token": ""}"#, 0o600, "its token is empty");
-        check("{\"auth_type\": \"bearer\", \"token\": \"s3cret\\n\"}", 0o600, "in a header");
-        check("{\"auth_type\": \"bearer\",\n \"token\": s3cret}", 0o600, "line 2: it isn't of");
-        check(r#"{"token": "s3cret"}"#, 0o600, "it isn't of the form");
+        check("{\"auth_type\": \"bearer\", \"token\": \"s3cret-token\\n\"}", 0o600, "in a header");
+        check(
+            "{\"auth_type\": \"bearer\", \"token\": \"s3cret\"}",
+            0o600,
+            "of 6 bytes is too short",
+        );
+        check(
+            "{\"auth_type\": \"bearer\",\n \"token\": s3cret-token}",
+            0o600,
+            "line 2: it isn't of",
+        );
+        check(r#"{"token": "s3cret-token"}"#, 0o600, "it isn't of the form");
     }
 }

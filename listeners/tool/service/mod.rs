@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
+use pumphouse::secret::{Secret, Secrets};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -137,6 +138,8 @@ struct Service {
     /// Maps agents to their own pods and tokens.
     agents: BTreeMap<String, Caller>,
     kept: Kept,
+    /// All tokens of the settings, because the service knows all of them.
+    secrets: Secrets,
 }
 
 /// The pod and the token that a request sends, besides the agent's name.
@@ -187,10 +190,14 @@ pub fn service(settings: &Settings) -> Result<Listener, String> {
         .agents
         .iter()
         .map(|(name, it)| Ok((name.clone(), Caller::read(it.pod.as_deref(), it.auth.as_ref())?)));
-    let agents = agents.collect::<Result<_, String>>()?;
+    let agents: BTreeMap<String, Caller> = agents.collect::<Result<_, String>>()?;
     let text = format!("Reads from the service at {url}.");
     let organism = header("organism", settings.organism.as_deref())?;
-    let service = Service { web, url, organism, common, agents, kept: Kept::default() };
+    let callers = agents.values().chain([&common]);
+    let tokens: Vec<Secret> =
+        callers.filter_map(|it| it.token.as_ref().map(Token::secret)).cloned().collect();
+    let (secrets, kept) = (Secrets::new(tokens.clone()), Kept::default());
+    let service = Service { web, url, organism, common, agents, kept, secrets };
     Ok(Listener::with_state(NAME, Arc::new(service))
         .own_namespace()
         .extension(UrlPath)
@@ -198,6 +205,7 @@ pub fn service(settings: &Settings) -> Result<Listener, String> {
         .timeout(settings.limits.listener_time())
         .describe(text)
         .effects(Effects::Outside)
+        .secrets(tokens)
         .idempotent()
         .stateless())
 }
@@ -242,7 +250,7 @@ impl Service {
             private: &private,
         };
         let content = self.kept.get(agent, &request, ttl).await?;
-        let text = self.hidden_in(content.text);
+        let text = self.secrets.hide_in(content.text);
         let text = match piece(&text, 0, self.web.limits.text_bytes_max) {
             (_, None) => text,
             (shown, Some(_)) => format!("{shown}\n[Content truncated]"),
@@ -301,19 +309,9 @@ impl Service {
         own.or(self.common.pod.as_ref())
     }
 
-    /// Hides all tokens of the settings in a text from the service, because the service knows all
-    /// these tokens.
-    fn hidden_in(&self, text: String) -> String {
-        let callers = self.agents.values().chain([&self.common]);
-        let mut tokens: Vec<&Token> = callers.filter_map(|it| it.token.as_ref()).collect();
-        // A token may begin with a shorter token, so the longest tokens are hidden first.
-        tokens.sort_by_key(|it| std::cmp::Reverse(it.len()));
-        tokens.into_iter().fold(text, |text, token| token.hide(&text))
-    }
-
     fn refused(&self, refusal: Refusal) -> Refused {
         let Refusal { reason, status, limit, text, .. } = refusal;
-        let text = self.hidden_in(text);
+        let text = self.secrets.hide_in(text);
         Refused { reason, status, limit: limit.map(str::to_owned), text }
     }
 }

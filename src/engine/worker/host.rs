@@ -14,6 +14,7 @@ use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::event::{Event, Key, ORGANISM, Words};
 use crate::engine::worker::handoff;
+use crate::engine::worker::hide_secrets::without_secrets;
 use crate::engine::worker::history::{asked, cause, history, sent_for};
 use crate::engine::worker::outcome::check;
 use crate::engine::worker::tree_history;
@@ -57,7 +58,7 @@ impl listener::Host for EngineHost {
         let (done, kept) = oneshot::channel();
         let thread = ThreadId::new(ORGANISM);
         let words = Words {
-            all: vec![Checked::typed(name, payload)],
+            all: vec![Checked::typed(name, without_secrets(&self.0.routes.secrets, payload))],
             cause: Some(call.message.id().clone()),
             done: Some(done),
         };
@@ -86,7 +87,8 @@ impl listener::Host for EngineHost {
     fn live(&self, call: &HandlerCall, element: Element) {
         if self.0.clients.followers.are_there() {
             let (from, cause) = (call.listener.clone(), call.message.id().clone());
-            self.0.clients.followers.live(Showing { from, cause, payload: element });
+            let payload = without_secrets(&self.0.routes.secrets, element);
+            self.0.clients.followers.live(Showing { from, cause, payload });
         }
     }
 

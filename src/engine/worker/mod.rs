@@ -8,6 +8,7 @@
 //! - `timers`: deliveries that wait for a time or an entry.
 //! - `tree_slot`: a tree in a worker's memory, with its queue.
 //! - `handoff`: posts a handler's emissions, and wakes their workers when the handler yields.
+//! - `hide_secrets`: hides the secrets of the organism in emissions.
 //! - `outcome`: checks a handler's emissions against their schemas.
 //! - `history`: reads a handler's history, the cause of its message, and its emissions.
 //!
@@ -15,6 +16,7 @@
 //! - `host`: the engine's side of handler arguments: emissions, live payloads, history.
 //! - `load`: reads trees and folds from the log.
 //! - `driver`: the worker's loop.
+//! - `overtime`: ends handlers whose time is up, and counts those that can't be ended.
 //! - `launch`: calls handlers.
 //! - `wake`: starts to load trees and folds that aren't in memory, and takes them once they are
 //!   loaded.
@@ -30,12 +32,14 @@ mod log_lanes;
 mod timers;
 mod tree_slot;
 mod handoff;
+mod hide_secrets;
 pub(crate) mod outcome;
 pub(crate) mod history;
 pub(crate) mod tree_history;
 mod host;
 pub(crate) mod load;
 pub(crate) mod driver;
+mod overtime;
 mod launch;
 mod wake;
 mod commit;

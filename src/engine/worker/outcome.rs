@@ -5,6 +5,7 @@ use std::any::Any;
 
 use crate::engine::tree::event::Ready;
 use crate::engine::tree::route::Routes;
+use crate::engine::worker::hide_secrets::hide_in;
 use crate::limits::XmlLimits;
 use crate::listener;
 use crate::listener::{Emit, Target, key_meta};
@@ -41,9 +42,11 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "no text".to_owned())
 }
 
-/// Checks each payload against its schema, unless the payload was written by its own Rust type.
+/// Hides the organism's secrets in each payload, and checks the payload against its schema, unless
+/// it was written by its own Rust type.
 pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
     let look = |emission: listener::Emission| {
+        let emission = hide_in(&routes.secrets, emission);
         let is_for_sender = matches!(emission.target, Target::Child { for_sender: true, .. });
         let name =
             emission.payload.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());

@@ -1,8 +1,7 @@
 //! Reads the agents of a manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +27,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
 use crate::model::Model;
 use crate::name::Name;
+use crate::regular_file;
 use crate::reply::Streaming;
 use crate::schema::{self, Schema, nearest};
 use crate::xml;
@@ -395,12 +395,11 @@ impl Reader<'_> {
     fn words(&self, node: &Node, path: &str) -> Option<String> {
         let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
         let file = beside(self.file, at.text()?);
-        let mut text = String::new();
-        let most = PROMPT_BYTES_MAX as u64 + 1;
-        let read = File::open(&file).and_then(|it| it.take(most).read_to_string(&mut text));
-        let wrong = match read {
-            Ok(_) if text.len() <= PROMPT_BYTES_MAX => return Some(text.trim_end().to_owned()),
-            Ok(_) => format!("a prompt has at most {PROMPT_BYTES_MAX} bytes (prompt_bytes_max)"),
+        let wrong = match regular_file::text(&file, PROMPT_BYTES_MAX as u64) {
+            Ok(text) => return Some(text.trim_end().to_owned()),
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                format!("a prompt has at most {PROMPT_BYTES_MAX} bytes (prompt_bytes_max)")
+            }
             Err(error) => error.to_string(),
         };
         let mistake = Mistake::new(at.place, format!("{}: {wrong}", file.display()));

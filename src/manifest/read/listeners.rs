@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::door::Tokens;
 use crate::engine::{Factory, Unmade};
-use crate::listener::Listener;
+use crate::listener::{DoorAccess, Listener};
 use crate::listeners::feed_values;
 use crate::manifest::amount;
 use crate::manifest::check::{self, joined};
@@ -58,6 +58,7 @@ impl Reader<'_> {
         let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
         for (path, item) in items {
             self.peers(item, path, &names, &known);
+            self.door_names(item, path, tokens);
             self.sources(item, path, (&names, &known), &made);
             self.metadata_of_feeds(item, path, items);
             if are_known {
@@ -212,6 +213,24 @@ impl Reader<'_> {
         }
     }
 
+    /// Adds a mistake for each name in a listener's `door` that no token has.
+    fn door_names(&self, item: &Node, path: &str, tokens: Option<&Tokens>) {
+        let Some(tokens) = tokens else { return };
+        let identities: Vec<String> = tokens.names().collect();
+        let known = || identities.iter().map(String::as_str).chain([DoorAccess::OPERATORS]);
+        let names = item.key("door").map(Node::items).unwrap_or_default();
+        for (number, at) in names.iter().enumerate() {
+            let Some(name) = at.text().filter(|name| !known().any(|it| it == *name)) else {
+                continue;
+            };
+            let text = format!("no token is of `{}`", cut(name));
+            let path = joined(path, &format!("door[{number}]"));
+            let mistake = Mistake::new(at.place, text).at(&path).or_nearest(name, known());
+            let all = known().collect::<Vec<_>>().join(", ");
+            self.wrong(mistake.advice(format!("there is {all}")));
+        }
+    }
+
     /// Adds the way on to the mistake of a name that no listener has. If the name, or its part
     /// before a dot, is a kind of listener, that is the names of the listeners of this kind, or
     /// else the line to add. Of any other name, it is the names that there are.
@@ -268,6 +287,9 @@ impl Reader<'_> {
         }
         if let Some(peers) = item.key("peers") {
             listener = listener.peers(peers.items().iter().filter_map(Node::text));
+        }
+        if let Some(door) = item.key("door").and_then(door_access) {
+            listener = listener.door(door);
         }
         for (number, at) in item.key("grants").map(Node::items).into_iter().flatten().enumerate() {
             let Some(grant) = at.text() else { continue };
@@ -356,4 +378,14 @@ impl Reader<'_> {
 /// Whether a listener may have this name.
 fn may_be_called(name: &str) -> bool {
     check::is_name(name) && name != "core"
+}
+
+/// Who may send a listener messages at a door, as the key `door` says.
+fn door_access(node: &Node) -> Option<DoorAccess> {
+    match (node.text(), node.items()) {
+        (Some("true"), _) => Some(DoorAccess::Everybody),
+        (Some("false"), _) => Some(DoorAccess::Nobody),
+        (Some(_), _) => None,
+        (None, names) => Some(DoorAccess::listed(names.iter().filter_map(Node::text))),
+    }
 }

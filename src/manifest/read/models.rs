@@ -13,14 +13,15 @@ use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
-use crate::manifest::yaml::{Node, Value};
+use crate::manifest::yaml::{Node, Pair, Value};
 use crate::manifest::{UsedProvider, provider};
 use crate::model::estimate::Tokenizer;
 use crate::model::remote::{NoModel, Settings};
 use crate::model::{
-    Bounded, Model, Models, NoPrices, NoScript, Price, Prices, Remote, Router, Scripted, Secret,
-    Wire, is_media_range,
+    Bounded, Model, Models, NoPrices, NoScript, Price, Prices, Remote, Router, Scripted, Wire,
+    is_media_range,
 };
+use crate::secret::{Secret, TooShort, is_secret_name, of_url};
 
 impl Reader<'_> {
     /// Reads the models. Returns the models that could be built, and adds them to the models that
@@ -180,19 +181,7 @@ impl Reader<'_> {
 
     fn remote(&self, mut settings: Settings, item: &Node, path: &str) -> Option<Remote> {
         let text = |key: &str| item.key(key).and_then(Node::text);
-        if let Some(at) = item.key("key") {
-            settings = settings.key(self.secret(at, &joined(path, "key"))?);
-        }
-        if let Some(Value::Map(entries)) = item.key("headers").map(|it| &it.value) {
-            for entry in entries {
-                let Some(value) = entry.value.text() else {
-                    let mistake = Mistake::new(entry.value.place, "a header is a text");
-                    self.wrong(mistake.at(&joined(&joined(path, "headers"), &entry.key)));
-                    continue;
-                };
-                settings = settings.header(&entry.key, Secret::new(value));
-            }
-        }
+        settings = self.credentials(settings, item, path)?;
         settings = tokens(item, "window").into_iter().fold(settings, |it, n| it.window(n));
         if let Some(at) = item.key("tokenizer") {
             match Tokenizer::read(beside(self.file, at.text()?)) {
@@ -230,7 +219,12 @@ impl Reader<'_> {
         settings = match text("proxy") {
             None => settings,
             Some("none") => settings.no_proxy(),
-            Some(url) => settings.proxy(Secret::new(url)),
+            Some(url) => {
+                let at = item.key("proxy").unwrap_or(item);
+                let path = joined(path, "proxy");
+                self.checked(of_url(url), at, &path)?;
+                settings.proxy(Secret::new(url))
+            }
         };
         if let Some(node) = item.key("limits") {
             let mut limits = ModelLimits::default();
@@ -333,12 +327,69 @@ impl Reader<'_> {
         Some(written.into_iter().fold(price, Price::with_cache_write))
     }
 
+    /// Adds the key and the headers. A URL may have secrets, too.
+    fn credentials(&self, mut settings: Settings, item: &Node, path: &str) -> Option<Settings> {
+        // A URL with a password is refused as such.
+        if let Some(at) = item.key("url").filter(|it| it.text().is_some_and(|it| !it.contains('@')))
+        {
+            self.checked(of_url(at.text().unwrap_or_default()), at, &joined(path, "url"))?;
+        }
+        if let Some(at) = item.key("key") {
+            settings = settings.key(self.secret(at, &joined(path, "key"))?);
+        }
+        if let Some(Value::Map(entries)) = item.key("headers").map(|it| &it.value) {
+            for entry in entries {
+                let Some(value) = entry.value.text() else {
+                    let mistake = Mistake::new(entry.value.place, "a header is a text");
+                    self.wrong(mistake.at(&joined(&joined(path, "headers"), &entry.key)));
+                    continue;
+                };
+                settings = self.header(settings, entry, value, &joined(path, "headers"))?;
+            }
+        }
+        Some(settings)
+    }
+
+    /// Adds a header. It is a secret if its name suggests one, or if it comes from the environment.
+    fn header(
+        &self,
+        settings: Settings,
+        entry: &Pair,
+        value: &str,
+        path: &str,
+    ) -> Option<Settings> {
+        let is_filled = matches!(&entry.value.value, Value::Scalar(it) if it.source.contains("${"));
+        let secret = Secret::new(value);
+        match is_secret_name(&entry.key) {
+            true => {
+                let path = joined(path, &entry.key);
+                let parts = secret.parts();
+                let mut checked = parts.iter().filter(|_| !value.trim().is_empty());
+                let checked = checked.try_for_each(Secret::long_enough);
+                self.checked(checked, &entry.value, &path)?;
+                Some(settings.header(&entry.key, secret))
+            }
+            false if is_filled => Some(settings.header(&entry.key, secret)),
+            false => Some(settings.public_header(&entry.key, value)),
+        }
+    }
+
+    /// What has secrets, unless one of them is too short to be hidden in texts, which is a mistake.
+    fn checked<T>(&self, checked: Result<T, TooShort>, at: &Node, path: &str) -> Option<T> {
+        let wrong = |it: TooShort| self.wrong(Mistake::new(at.place, it.to_string()).at(path));
+        checked.map_err(wrong).ok()
+    }
+
     /// A secret from the environment. A secret that stands in the manifest itself is a mistake,
     /// because other people can often read a manifest.
     fn secret(&self, at: &Node, path: &str) -> Option<Secret> {
         let Value::Scalar(scalar) = &at.value else { return None };
         if scalar.source.contains("${") {
-            return Some(Secret::new(scalar.text.as_str()));
+            let secret = Secret::new(scalar.text.as_str());
+            // An empty key is none.
+            let is_fine = |it: TooShort| if it.bytes == 0 { Ok(()) } else { Err(it) };
+            self.checked(secret.long_enough().or_else(is_fine), at, path)?;
+            return Some(secret);
         }
         let mistake = Mistake::new(at.place, "a key doesn't stand in a manifest itself").at(path);
         self.wrong(mistake.advice("put it into a variable, and write its name: `key: ${LLM_KEY}`"));

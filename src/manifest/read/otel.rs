@@ -4,7 +4,7 @@ use crate::manifest::Otel;
 use crate::manifest::mistake::Mistake;
 use crate::manifest::read::Reader;
 use crate::manifest::yaml::{Node, Value};
-use crate::model::Secret;
+use crate::secret::Secret;
 
 impl Reader<'_> {
     /// Returns the settings under `otel`, if they have no mistakes.

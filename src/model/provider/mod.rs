@@ -18,9 +18,11 @@ use std::str::FromStr;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
+use crate::bounded_yaml;
+use crate::model::Wire;
 use crate::model::wire::{Framing, Reader, RequestContent};
-use crate::model::{Secret, Wire};
 use crate::schema::nearest;
+use crate::secret::{Secret, is_secret_name};
 
 use file::{CallPaths, Format, Mode, StreamFile, WireName};
 use path::Paths;
@@ -150,10 +152,8 @@ impl Provider {
     /// The values of headers whose names suggest a secret, such as `X-Token`. Values with
     /// placeholders are left out.
     pub(super) fn secret_headers(&self) -> Vec<Secret> {
-        let words = ["auth", "key", "token", "secret", "cookie"];
         let is_secret = |(name, value): &&(String, String)| {
-            let name = name.to_ascii_lowercase();
-            words.iter().any(|it| name.contains(it)) && template::names(value).next().is_none()
+            is_secret_name(name) && template::names(value).next().is_none()
         };
         self.headers.iter().filter(is_secret).map(|(_, it)| Secret::new(it.as_str())).collect()
     }
@@ -402,8 +402,7 @@ impl FromStr for Provider {
 
     /// Parses a provider file. Variables such as `${NAME}` in it aren't replaced.
     fn from_str(text: &str) -> Result<Provider, NoProvider> {
-        let file: ProviderFile =
-            serde_yaml::from_str(text).map_err(|it| NoProvider(it.to_string()))?;
+        let file: ProviderFile = bounded_yaml::from_str(text).map_err(NoProvider)?;
         file.provider().map_err(|all| {
             let each = all.iter().map(|(key, text)| format!("{key}: {text}"));
             NoProvider(each.collect::<Vec<_>>().join("; "))

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 const MINUTE_US: u64 = 60_000_000;
+/// The most minutes' worth that is taken at once. The count of a faulty provider may have any size,
+/// and must not close a model for good.
+const TAKEN_MINUTES_MAX: u64 = 10;
 
 /// A token bucket. It holds at most the amount of one minute, and refills evenly.
 #[derive(Debug)]
@@ -22,25 +25,27 @@ impl Bucket {
 
     fn level(&self, now_us: u64) -> i128 {
         let passed = now_us.saturating_sub(self.at_us);
-        let filled = micros(self.per_minute) * i128::from(passed) / i128::from(MINUTE_US);
-        (self.level + filled).min(micros(self.per_minute))
+        let filled = micros(self.per_minute).saturating_mul(i128::from(passed));
+        let level = self.level.saturating_add(filled / i128::from(MINUTE_US));
+        level.min(micros(self.per_minute))
     }
 
     /// Returns how long it takes until the bucket holds an amount. None if the bucket holds it now.
     /// For an amount larger than that of a minute, a full bucket is enough.
     pub(super) fn wait(&self, amount: u64, now_us: u64) -> Option<Duration> {
-        let missing = micros(amount.min(self.per_minute)) - self.level(now_us);
+        let missing = micros(amount.min(self.per_minute)).saturating_sub(self.level(now_us));
         if missing <= 0 {
             return None;
         }
         let rate = micros(self.per_minute);
-        let us = (missing * i128::from(MINUTE_US) + rate - 1) / rate;
+        let us = missing.saturating_mul(i128::from(MINUTE_US)).saturating_add(rate - 1) / rate;
         Some(Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX)))
     }
 
-    /// Takes an amount, even if the bucket holds less.
+    /// Takes an amount, even if the bucket holds less, but at most what ten minutes refill.
     pub(super) fn take(&mut self, amount: u64, now_us: u64) {
-        self.level = self.level(now_us) - micros(amount);
+        let amount = amount.min(self.per_minute.saturating_mul(TAKEN_MINUTES_MAX));
+        self.level = self.level(now_us).saturating_sub(micros(amount));
         self.at_us = now_us.max(self.at_us);
     }
 }
@@ -71,5 +76,20 @@ mod tests {
         bucket.take(1_200, 0);
         assert_eq!(bucket.wait(100, 0), Some(Duration::from_secs(70)));
         assert_eq!(Bucket::full(600, 0).wait(5_000, 0), None, "a large request begins when full");
+    }
+
+    #[test]
+    fn no_amount_closes_it_for_longer_than_ten_minutes() {
+        let mut bucket = Bucket::full(600, 0);
+        bucket.take(u64::MAX, 0);
+        assert_eq!(bucket.wait(600, 0), Some(Duration::from_secs(600)));
+    }
+
+    #[test]
+    fn an_amount_as_large_as_there_is_overflows_nowhere() {
+        let mut bucket = Bucket::full(u64::MAX, 0);
+        bucket.take(u64::MAX, 0);
+        assert_eq!(bucket.wait(u64::MAX, 0), Some(Duration::from_secs(60)));
+        assert_eq!(bucket.wait(u64::MAX, u64::MAX), None);
     }
 }

@@ -104,6 +104,17 @@ async fn the_tokens_that_a_provider_counts_are_taken_from_the_minute() {
 }
 
 #[tokio::test]
+async fn a_count_of_tokens_that_cannot_be_closes_a_model_for_minutes_only() {
+    let reply = |_: &Prompt, _| Script::text("42").usage(Usage::new(u64::MAX, 1));
+    let model = Bounded::new("m", Arc::new(Scripted::new(reply))).tokens_per_minute(500);
+    let mut one = model.turn(Prompt::new("Go.")).await.unwrap();
+    while one.next().await.unwrap().is_some() {}
+    drop(one);
+    let wait = model.gate.state().wait(500, clock::now_us()).unwrap().unwrap();
+    assert!(wait < Duration::from_secs(11 * 60), "{wait:?}");
+}
+
+#[tokio::test]
 async fn a_turn_behind_one_that_gave_up_begins_at_once() {
     let model = Bounded::new("m", replies()).tokens_per_minute(1_000);
     let ask = |bytes: usize| model.turn(Prompt::new("a".repeat(bytes)));

@@ -7,7 +7,6 @@ use reqwest::{Response, StatusCode, Url};
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::limits::ModelLimits;
 use crate::model::remote::Settings;
 use crate::model::remote::too_long::{self, TooLong};
 use crate::model::{Error, Kind, retry_pause};
@@ -17,13 +16,12 @@ const SAID_MAX: usize = 500;
 
 /// Reads an answer that isn't a success.
 pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
-    let limits = &settings.limits;
     let (status, headers) = (response.status(), response.headers().clone());
-    let text = text(&mut response, limits).await;
+    let text = text(&mut response, settings).await;
     let body =
         serde_json::from_str(&text).ok().map(|it: Value| ErrorBody::of(&it)).unwrap_or_default();
     let mut error = refused(status, &body, &headers, response.url());
-    error.said = said(&settings.hide(body.message.as_deref().unwrap_or(title(&text))));
+    error.said = said(body.message.as_deref().unwrap_or(title(&text)));
     error.retry_after = retry_after(&headers, clock::wall_us());
     if status == StatusCode::TOO_MANY_REQUESTS {
         error.retry_after = error.retry_after.or_else(|| limit_reset(&headers));
@@ -33,11 +31,13 @@ pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
 
 /// The title of an HTML page, or the beginning of the page if it has no title.
 pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option<Box<str>> {
-    said(&settings.hide(title(&text(response, &settings.limits).await)))
+    said(title(&text(response, settings).await))
 }
 
-/// The beginning of a body: at most `refusal_bytes_max` bytes that come within `usage_time_max`.
-async fn text(response: &mut Response, limits: &ModelLimits) -> String {
+/// The beginning of a body without secrets: at most `refusal_bytes_max` bytes that come within
+/// `usage_time_max`.
+async fn text(response: &mut Response, settings: &Settings) -> String {
+    let limits = &settings.limits;
     let mut body = Vec::new();
     let all = async {
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -53,7 +53,8 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
         () = all => {}
         () = retry_pause::sleep(limits.usage_time_max) => {}
     }
-    String::from_utf8_lossy(&body).into_owned()
+    // The body may have been cut within a secret.
+    settings.hidden.hide_cut(&String::from_utf8_lossy(&body)).into_owned()
 }
 
 /// The error that an event of a reply's stream reports.

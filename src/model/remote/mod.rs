@@ -20,9 +20,9 @@ use crate::model::remote::timeouts::Timers;
 use crate::model::wire::parameters::{self, Parameter, Served};
 use crate::model::wire::{SentTools, left_out, without_foreign};
 use crate::model::{
-    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Tool, Wire,
-    retry_pause,
+    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Tool, Wire, retry_pause,
 };
+use crate::secret::{Secret, Secrets};
 
 pub use settings::{NoModel, Settings};
 
@@ -31,7 +31,8 @@ pub use settings::{NoModel, Settings};
 /// machine.
 ///
 /// ```
-/// use pumphouse::model::{Remote, Secret, Wire};
+/// use pumphouse::model::{Remote, Wire};
+/// use pumphouse::secret::Secret;
 ///
 /// # fn key() -> String { "sk-example".to_owned() }
 /// let url = "http://127.0.0.1:8080/v1";
@@ -144,7 +145,7 @@ impl Remote {
         tools: Arc<SentTools>,
     ) -> Result<RemoteReply, Error> {
         let reply = self.request(body, conversation, tools).await;
-        reply.map_err(|error| self.settings.secrets().fold(error, without))
+        reply.map_err(|error| without(error, &self.settings.hidden))
     }
 
     async fn request(
@@ -178,10 +179,10 @@ impl Remote {
     }
 }
 
-/// Hides a secret in an error.
-fn without(mut error: Error, secret: &Secret) -> Error {
-    error.message = secret.hidden_in(&error.message).into();
-    error.said = error.said.map(|it| secret.hidden_in(&it).into());
+/// Hides secrets in an error.
+fn without(mut error: Error, secrets: &Secrets) -> Error {
+    error.message = secrets.hide(&error.message).into();
+    error.said = error.said.map(|it| secrets.hide(&it).into());
     error
 }
 
@@ -224,6 +225,10 @@ impl Model for Remote {
 
     fn refuses_temperature(&self) -> Option<&'static str> {
         self.refusal(Parameter::Temperature)
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.settings.secrets()
     }
 
     fn describe(&self) -> String {

@@ -58,7 +58,7 @@ impl RemoteReply {
             framing,
             bytes: Bytes::new(),
             shown: VecDeque::new(),
-            veil: Veil::new(settings.secrets().cloned()),
+            veil: Veil::new(settings.hidden.clone()),
             part: Part::default(),
             timers,
             settings,
@@ -116,7 +116,7 @@ impl RemoteReply {
             if let Err(error) = self.read().await {
                 self.is_over = true;
                 self.reader.gathered_mut().break_off();
-                self.error = Some(self.settings.secrets().fold(error, without));
+                self.error = Some(without(error, &self.settings.hidden));
             }
         }
     }
@@ -167,7 +167,7 @@ impl RemoteReply {
         }
         let was_stopped = self.gathered().is_stopped();
         // Secrets are hidden before any text is cut: half a secret wouldn't be found.
-        let data = self.settings.hide(data);
+        let data = self.settings.hidden.hide(data).into_owned();
         for (events, model) in &self.settings.events {
             events.show(|| ProviderEvent {
                 conversation: self.conversation.clone(),

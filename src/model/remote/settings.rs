@@ -1,5 +1,6 @@
 //! Settings of a model behind a server.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use serde_json::{Map, Value};
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
 use crate::model::{
-    Effort, Price, PriceEntry, PriceSource, Prices, Provider, ProviderEvents, Remote, Secret, Wire,
+    Effort, Price, PriceEntry, PriceSource, Prices, Provider, ProviderEvents, Remote, Wire,
     provider,
 };
+use crate::secret::{Secret, Secrets, of_url};
 use crate::tls_trust;
 
 /// Settings of a model behind a server: its URL, key, limits, price and defaults. `Debug` shows no
@@ -32,6 +34,8 @@ pub struct Settings {
     /// Secrets beside the key and the headers: those in a provider file's headers, and the
     /// credential of each header without its scheme. None of them may be shown.
     credentials: Vec<Secret>,
+    /// All secrets, once the settings are complete.
+    pub(super) hidden: Secrets,
     pub(super) window: Option<u32>,
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
     pub(super) max_tokens: Option<u32>,
@@ -69,6 +73,7 @@ impl Settings {
             key: None,
             headers: Vec::new(),
             credentials: Vec::new(),
+            hidden: Secrets::default(),
             window: None,
             tokenizer: None,
             max_tokens: None,
@@ -89,9 +94,7 @@ impl Settings {
     pub(super) fn of_provider(provider: Provider, model: String) -> Settings {
         let is_streamed = provider.is_streamed();
         let url = provider.address(&model, is_streamed);
-        let mut credentials = provider.secret_headers();
-        let bare: Vec<Secret> = credentials.iter().filter_map(Secret::behind_scheme).collect();
-        credentials.extend(bare);
+        let credentials = provider.secret_headers();
         let usual = Settings::new(Wire::default(), url, model);
         let provider = Arc::new(provider);
         Settings { provider, is_whole_url: true, is_streamed, credentials, ..usual }
@@ -107,8 +110,15 @@ impl Settings {
     /// Adds a header to each request. Its value is kept secret.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Settings {
-        self.credentials.extend(value.behind_scheme());
+        self.credentials.push(value.clone());
         self.headers.push((name.into(), value));
+        self
+    }
+
+    /// Adds a header to each request. Its value is no secret.
+    #[must_use]
+    pub fn public_header(mut self, name: impl Into<String>, value: &str) -> Settings {
+        self.headers.push((name.into(), Secret::new(value)));
         self
     }
 
@@ -282,7 +292,8 @@ impl Settings {
         };
         let client =
             builder.build().map_err(|it| NoModel::of("url", it.without_url().to_string()))?;
-        Ok(Remote { client, url, settings: self })
+        let hidden = Secrets::new(self.secrets());
+        Ok(Remote { client, url, settings: Settings { hidden, ..self } })
     }
 
     /// The name of the wire, or of the provider if it has no wire.
@@ -304,15 +315,21 @@ impl Settings {
         self.provider.wire().is_none() && self.provider.has_lines() && self.is_streamed
     }
 
-    /// All secrets: the key, the values of headers, and credentials.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        let of_headers = self.headers.iter().map(|(_, value)| value);
-        self.key.iter().chain(of_headers).chain(&self.credentials)
-    }
-
-    /// A text of the server, with all secrets hidden.
-    pub(super) fn hide(&self, text: &str) -> String {
-        self.secrets().fold(text.to_owned(), |text, it| it.hidden_in(&text))
+    /// All secrets: the key, the values of secret headers, with and without their schemes, and
+    /// those that the URL and the proxy's URL have.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let url = match self.is_whole_url {
+            true => Cow::Owned(self.provider.address(&self.model, self.is_streamed)),
+            false => Cow::Borrowed(&*self.url),
+        };
+        let proxy = match &self.proxy {
+            Proxy::At(url) => url.reveal(),
+            Proxy::Environment | Proxy::None => "",
+        };
+        let of_headers = self.credentials.iter().flat_map(Secret::parts);
+        // Those that are too short can't be hidden.
+        let of_urls = [&*url, proxy].into_iter().flat_map(of_url).flatten();
+        self.key.iter().cloned().chain(of_headers).chain(of_urls).collect()
     }
 
     /// The URL of requests.
@@ -469,7 +486,20 @@ mod tests {
     fn a_servers_words_hold_no_credential_with_or_without_its_scheme() {
         let settings = Settings::new(Wire::default(), "http://127.0.0.1".into(), "m".into())
             .header("Authorization", Secret::new("Bearer sk-live-1"));
-        assert_eq!(settings.hide("wrong: Bearer sk-live-1"), "wrong: …");
-        assert_eq!(settings.hide("Incorrect API key sk-live-1"), "Incorrect API key …");
+        let secrets = Secrets::new(settings.secrets());
+        assert_eq!(secrets.hide("wrong: Bearer sk-live-1"), "wrong: …");
+        assert_eq!(secrets.hide("Incorrect API key sk-live-1"), "Incorrect API key …");
+    }
+
+    #[test]
+    fn a_secret_of_a_url_is_one_and_another_header_is_none() {
+        let url = "http://127.0.0.1/v1?key=a%20b-12345&alt=sse-events".to_owned();
+        let settings = Settings::new(Wire::default(), url, "m".into())
+            .public_header("x-region", "europe-west")
+            .proxy(Secret::new("http://me:pass%20word@127.0.0.1:1"));
+        let secrets = Secrets::new(settings.secrets());
+        let check = |text: &str, expected: &str| assert_eq!(secrets.hide(text), expected);
+        check("a b-12345 a%20b-12345 pass word", "… … …");
+        check("sse-events in europe-west", "sse-events in europe-west");
     }
 }

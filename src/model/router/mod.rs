@@ -13,6 +13,7 @@ use self::backend::{Backend, Routed};
 use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, Tool, retry_pause, takes};
 use crate::clock;
 use crate::limits::RouterLimits;
+use crate::secret::Secret;
 
 /// One model made of several. One of them answers each turn: if a model fails before its reply
 /// begins, the next is asked.
@@ -320,6 +321,10 @@ impl Model for Router {
 
     fn is_structured(&self) -> bool {
         self.all(|it| it.is_structured()).all(|it| it)
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.all(|it| it.secrets()).flatten().collect()
     }
 
     /// The highest known price of the router's models. Budgets reserve by this price. A turn's cost

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use pumphouse::limits::ModelLimits;
 use pumphouse::model::{
-    Attached, Call, Error, Kind, Model, Piece, Prompt, Remote, Role, Secret, Tool, Wire,
+    Attached, Call, Error, Kind, Model, Piece, Prompt, Remote, Role, Tool, Wire,
 };
+use pumphouse::secret::Secret;
 use serde_json::{Value, json};
 
 use super::fake::{Act, Asked, Server, head, say};

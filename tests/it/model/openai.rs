@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use pumphouse::limits::ModelLimits;
 use pumphouse::model::remote::Settings;
-use pumphouse::model::{Kind, Model, Piece, Prompt, Remote, Secret, Stop, Usage, Wire};
+use pumphouse::model::{Kind, Model, Piece, Prompt, Remote, Stop, Usage, Wire};
+use pumphouse::secret::Secret;
 use serde_json::json;
 
 use super::fake::{Act, DONE, STOP, Server, answer, delta, events, head, say};

@@ -10,8 +10,9 @@ use pumphouse::listeners::agent::words::Response;
 use pumphouse::listeners::{core, mind, tool};
 use pumphouse::log::{Log, MemoryLog};
 use pumphouse::manifest::{Manifest, Mistakes};
-use pumphouse::model::{Call, Kind, Model, Piece, Provider, Remote, Secret, Stop, Usage, Wire};
+use pumphouse::model::{Call, Kind, Model, Piece, Provider, Remote, Stop, Usage, Wire};
 use pumphouse::prelude::*;
+use pumphouse::secret::Secret;
 use serde_json::{Value, json};
 
 use super::fake::{Act, Asked, Server, events, head, say};
@@ -30,7 +31,7 @@ const MADE_UP: [(&str, &str); 3] = [
 ];
 
 const MANIFEST: &str =
-    "models: {claude: {use: anthropic.yaml, model: m, key: \"${KEY:-sk-1}\"}}\nlisteners: []\n";
+    "models: {claude: {use: anthropic.yaml, model: m, key: \"${KEY:-sk-12345}\"}}\nlisteners: []\n";
 
 fn read_in(folder: &Path, manifest: &str) -> Result<Manifest, Mistakes> {
     let builder = pumphouse::builder().with(pumphouse::listeners::factories);
@@ -79,7 +80,7 @@ fn a_provider_file_of_several_models_is_warned_of_once_and_has_its_sinks_once() 
     std::fs::create_dir(folder.path().join("more")).unwrap();
     let models = ["anthropic.yaml", "anthropic.yaml", "more/../anthropic.yaml"];
     let models = (1..).zip(models).map(|(number, file)| {
-        format!("  m{number}: {{use: {file}, model: m, key: \"${{KEY:-sk-1}}\"}}\n")
+        format!("  m{number}: {{use: {file}, model: m, key: \"${{KEY:-sk-12345}}\"}}\n")
     });
     let models: String = models.collect();
     let manifest = read_in(folder.path(), &format!("models:\n{models}listeners: []\n"));

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use pumphouse::model::{Model, Piece, Prompt, Secret};
+use pumphouse::model::{Model, Piece, Prompt};
+use pumphouse::secret::Secret;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::fake::{Server, answer, events, head, say};

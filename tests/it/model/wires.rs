@@ -1,7 +1,8 @@
 //! The wires of providers: the same reply, requested and read over each of them.
 
-use pumphouse::model::{Attached, Call, Kind, Model, Piece, Prompt, Remote, Role, Secret, Stop};
+use pumphouse::model::{Attached, Call, Kind, Model, Piece, Prompt, Remote, Role, Stop};
 use pumphouse::model::{Tool, Usage, Wire};
+use pumphouse::secret::Secret;
 use serde_json::{Value, json};
 
 use super::fake::{Act, Server, events, head, say};

@@ -1,6 +1,8 @@
 //! `use: other_organism`: the source of a feed that asks another pump over one of its doors.
 
 use std::fs::{Permissions, set_permissions};
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::program::{Scene, Server};
@@ -92,6 +94,9 @@ fn wrong_settings_are_told_and_no_token_is() {
     told("127.0.0.1:8765", "nowhere", "connect: \"nowhere\": an address is HOST:PORT");
     told("seconds_max: 5", "seconds_max: 0", "seconds_max: it is from 1 to 600, not 0");
     told("token: fleet.token", "token: none", "token: ");
+    let short = scene.write("short.token", "abcdefg\n");
+    set_permissions(&short, Permissions::from_mode(0o600)).unwrap();
+    told("token: fleet.token", "token: short.token", "a secret of 7 bytes is too short");
     set_permissions(scene.path("fleet.token"), Permissions::from_mode(0o644)).unwrap();
     told("x", "x", "its mode is 0644");
 }
@@ -126,7 +131,7 @@ fn an_agent_of_another_organism_answers_after_more_than_one_step() {
 #[test]
 fn an_organism_that_sends_without_end_is_given_up() {
     use std::io::{Read as _, Write as _};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let flood = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -156,7 +161,7 @@ fn an_error_of_another_organism_is_cut_at_a_limit() {
     other.write(
         "organism.yaml",
         "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  \
-         - {use: command, name: loud, settings: {run: [sh, fail.sh], \
+         - {use: command, name: loud, door: [octopus], settings: {run: [sh, fail.sh], \
          limits: {error_bytes_max: 500000}}}\n",
     );
     let server = other.serve(&[]);
@@ -190,9 +195,9 @@ fn a_question_that_may_have_been_answered_is_unknown() {
     other.write(
         "organism.yaml",
         "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  \
-         - use: command\n    name: loud\n    \
+         - use: command\n    name: loud\n    door: [octopus]\n    \
          settings: {run: [sleep, \"41250\"], input: text, limits: {seconds_max: 1}}\n  \
-         - use: command\n    name: slow\n    \
+         - use: command\n    name: slow\n    door: true\n    \
          settings: {run: [sleep, \"41251\"], input: text}\n",
     );
     let fleet = other.serve(&[]);
@@ -203,4 +208,65 @@ fn a_question_that_may_have_been_answered_is_unknown() {
     let slow = LOUD.replace("loud", "slow");
     let text = "no answer in 5 s, the limit seconds_max; whether anything was done is unknown";
     ask(&scene, &server, &slow).says(&["reason=\"unknown\"", text]);
+}
+
+#[test]
+fn messages_of_other_sessions_are_passed_over() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let core = "https://xml-pipeline.org/ns/core/v1";
+        let envelope = "https://xml-pipeline.org/ns/envelope/v1";
+        let said = |thread: &str, payload: &str| {
+            format!(
+                "<message xmlns='{envelope}'><meta><from>echo</from><to>octopus</to>{thread}\
+                 </meta>{payload}</message>"
+            )
+        };
+        let let_in = format!("<authenticated xmlns='{core}' identity='octopus'/>");
+        let accepted = format!("<accepted xmlns='{core}' thread='sess-a' seq='1'/>");
+        let other = said("<thread>sess-b</thread>", "<a xmlns='urn:x'>All is lost.</a>");
+        let answer = said("<thread>sess-a</thread>", "<a xmlns='urn:x'>All is well.</a>");
+        let all = [said("", &let_in), other.repeat(2_000), said("", &accepted), other, answer];
+        stream.write_all(all.concat().as_bytes()).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+    });
+    let told = asked(&desk(&address, ECHO));
+    assert!(told.contains("All is well.") && !told.contains("All is lost."), "{told}");
+}
+
+/// The organism there sends its token back as the names of a sender and of a payload.
+#[test]
+fn a_token_that_comes_back_is_hidden_wherever_it_stands() {
+    let (listener, token) = (TcpListener::bind("127.0.0.1:0").unwrap(), "fleet-token");
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let core = "https://xml-pipeline.org/ns/core/v1";
+        let envelope = "https://xml-pipeline.org/ns/envelope/v1";
+        let said = |from: &str, thread: &str, payload: &str| {
+            format!(
+                "<message xmlns='{envelope}'><meta><from>{from}</from><to>octopus</to>{thread}\
+                 </meta>{payload}</message>"
+            )
+        };
+        let accepted = format!("<authenticated xmlns='{core}' identity='octopus'/>");
+        stream.write_all(said("core", "", &accepted).as_bytes()).unwrap();
+        let accepted = format!("<accepted xmlns='{core}' thread='sess-a' seq='1'/>");
+        stream.write_all(said("core", "", &accepted).as_bytes()).unwrap();
+        let answer = format!("<{token} xmlns='urn:x'>All is {token}.</{token}>");
+        let thread = "<thread>sess-a</thread>";
+        stream.write_all(said(token, thread, &answer).as_bytes()).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+    });
+    let scene = desk(&address, ECHO);
+    let told = asked(&scene);
+    assert!(told.contains("All is …."), "{told}");
+    for thread in scene.run(&["threads", "--json"]).code(0).objects() {
+        let shown = scene.run(&["show", thread["thread"].as_str().unwrap(), "--json"]).code(0).out;
+        assert!(!shown.contains(token), "{shown}");
+    }
 }
