@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::limits::KEPT_BYTES_MAX;
 use crate::wire::Fault;
 use crate::wire::core::{Huh, SystemThreadError};
 use crate::xml;
@@ -21,6 +22,11 @@ pub enum Error {
     UnknownThread(SystemThreadError),
     /// A message came that pumps don't send.
     Unexpected(String),
+    /// Messages of more than [`KEPT_BYTES_MAX`] bytes came, and not what was waited for. A small
+    /// message counts for 1 KiB more than it has. A [`Client`](crate::client::Client) ends its
+    /// connection then. A [`Resuming`](crate::client::Resuming) has lost nothing: its `recv`
+    /// returns what was kept, and the push that had to wait can be tried again.
+    Full,
     /// Bytes came that aren't XML, or are beyond the client's limits.
     Xml(xml::Error),
     /// A payload that was to be sent or read doesn't fit its type.
@@ -35,6 +41,10 @@ impl fmt::Display for Error {
             Error::Refused(huh) => write!(f, "{}: {}", huh.code, huh.message),
             Error::UnknownThread(it) => write!(f, "{}: {}", it.unknown_id, it.message),
             Error::Unexpected(what) => write!(f, "a pump doesn't send this: {what}"),
+            Error::Full => write!(
+                f,
+                "messages of more than {KEPT_BYTES_MAX} bytes came before what was waited for"
+            ),
             Error::Xml(error) => write!(f, "what came is no XML: {error}"),
             Error::Invalid(fault) => write!(f, "{fault}"),
         }

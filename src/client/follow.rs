@@ -45,9 +45,8 @@ impl<'a> Follow<'a> {
     /// # Errors
     /// If the connection breaks, or if the pump ends it with a fault.
     pub async fn next(&mut self) -> Result<Option<Message>, Error> {
-        let next = self.client.waiting.iter().position(|it| is_of(&self.thread, it));
-        let next = next.and_then(|at| self.client.waiting.remove(at));
-        let mut next = match next {
+        let kept = self.client.waiting.take(|it| is_of(&self.thread, it));
+        let mut next = match kept {
             Some(it) => Some(it),
             None => self.client.fetch().await?,
         };
@@ -62,7 +61,7 @@ impl<'a> Follow<'a> {
                 Some(Incoming::Refused { push: None, huh }) => {
                     return Err(Error::Refused(Box::new(huh)));
                 }
-                Some(other) => self.client.waiting.push_back(other),
+                Some(other) => self.client.hold(other)?,
             }
             next = self.client.fetch().await?;
         }

@@ -26,6 +26,7 @@
 mod address;
 mod error;
 mod follow;
+mod kept;
 mod message;
 mod push;
 mod resume;
@@ -42,11 +43,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
 use crate::id::{EntryId, ThreadId};
-use crate::limits::XmlLimits;
+use crate::limits::{KEPT_BYTES_MAX, XmlLimits};
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{self, Framing, Profile, Splitter};
 use address::Stream;
+use kept::Kept;
 
 pub use address::{Address, NoAddress};
 pub use error::Error;
@@ -59,6 +61,15 @@ pub use resume::Resuming;
 const FOUND_MAX: usize = 64;
 /// The size of the read buffer.
 const READ_BYTES: usize = 64 * 1024;
+/// The limits for a message of a pump: those of the payloads that listeners emit, and room for the
+/// envelope around a payload.
+const LIMITS: XmlLimits = XmlLimits {
+    message_bytes_max: XmlLimits::INSIDE.message_bytes_max + 64 * 1024,
+    depth_max: XmlLimits::INSIDE.depth_max + 8,
+    nodes_max: XmlLimits::INSIDE.nodes_max + 1_024,
+    bindings_max: XmlLimits::INSIDE.bindings_max + 8,
+    ..XmlLimits::INSIDE
+};
 
 /// A connection to a pump.
 ///
@@ -75,7 +86,12 @@ pub struct Client {
     written: usize,
     /// Messages that came while the client waited for something else. [`recv`](Client::recv)
     /// returns them later.
-    waiting: VecDeque<Incoming>,
+    waiting: Kept,
+    /// The size of the newest message, in bytes.
+    fetched: usize,
+    /// How many bytes were read since the last time that no whole message was left, without the
+    /// messages that were taken meanwhile.
+    untaken: usize,
     pushed: u64,
     answered: u64,
     /// The identity under which the pump knows this client.
@@ -117,7 +133,8 @@ impl Client {
     }
 
     /// Sets limits for the pump's messages, for example if the pump isn't trusted. A message beyond
-    /// the limits is an error. Set the limits before anything is received.
+    /// the limits is an error. By default, a message may hold what [`XmlLimits::INSIDE`] lets
+    /// listeners emit. Set the limits before anything is received.
     #[must_use]
     pub fn with_limits(self, limits: XmlLimits) -> Client {
         Client { splitter: Splitter::new(limits), limits, ..self }
@@ -127,12 +144,14 @@ impl Client {
         Client {
             stream,
             framing,
-            splitter: Splitter::new(XmlLimits::FILE),
-            limits: XmlLimits::FILE,
+            splitter: Splitter::new(LIMITS),
+            limits: LIMITS,
             buffer: vec![0; READ_BYTES].into(),
             out: Vec::new(),
             written: 0,
-            waiting: VecDeque::new(),
+            waiting: Kept::default(),
+            fetched: 0,
+            untaken: 0,
             pushed: 0,
             answered: 0,
             identity: None,
@@ -201,17 +220,17 @@ impl Client {
             return self.find(&accepted).await;
         }
         let is_it = |it: &Message| it.is_caused_by(&accepted);
-        let found = self.waiting.iter().position(|it| match it {
+        let found = self.waiting.take(|it| match it {
             Incoming::Message(message) => is_it(message),
             _ => false,
         });
-        if let Some(Incoming::Message(message)) = found.and_then(|at| self.waiting.remove(at)) {
+        if let Some(Incoming::Message(message)) = found {
             return Ok(message);
         }
         loop {
             match self.fetch().await?.ok_or(Error::Closed)? {
                 Incoming::Message(message) if is_it(&message) => return Ok(message),
-                other => self.waiting.push_back(other),
+                other => self.hold(other)?,
             }
         }
     }
@@ -234,7 +253,7 @@ impl Client {
                     Incoming::Message(other) => other.is_sent() && other.entry == message.entry,
                     _ => false,
                 };
-                self.waiting.retain(|it| !is_it(it));
+                while self.waiting.take(is_it).is_some() {}
                 return Ok(message);
             }
         }
@@ -287,11 +306,22 @@ impl Client {
                 Err(Error::UnknownThread(error))
             }
             Incoming::Refused { push: None, huh } => Err(Error::Refused(Box::new(huh))),
-            other => {
-                self.waiting.push_back(other);
-                Ok(())
-            }
+            other => self.hold(other),
         }
+    }
+
+    /// Keeps the newest message for [`recv`](Client::recv). If there is no room for it, ends the
+    /// connection.
+    fn hold(&mut self, incoming: Incoming) -> Result<(), Error> {
+        self.waiting.push(self.fetched, incoming).inspect_err(|_| self.end())
+    }
+
+    /// Ends the connection, and drops the bytes that came and weren't taken.
+    fn end(&mut self) {
+        self.stream = Box::new(tokio::io::empty());
+        self.splitter = Splitter::new(self.limits);
+        self.out = Vec::new();
+        (self.written, self.untaken, self.is_over) = (0, 0, true);
     }
 
     /// Waits for the next message. Returns `None` once the pump has closed the connection.
@@ -299,7 +329,7 @@ impl Client {
     /// # Errors
     /// If the connection breaks, or if a message comes that pumps don't send.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
-        match self.waiting.pop_front() {
+        match self.waiting.pop() {
             Some(it) => Ok(Some(it)),
             None => self.fetch().await,
         }
@@ -308,11 +338,16 @@ impl Client {
     /// Sends everything that is queued.
     ///
     /// # Errors
-    /// If the connection can't be read. A failed write isn't an error here: the pump may have sent
-    /// the reason, and [`recv`](Client::recv) returns it.
+    /// If the connection can't be read, or if more than [`KEPT_BYTES_MAX`] bytes come meanwhile. A
+    /// failed write isn't an error here: the pump may have sent the reason, and
+    /// [`recv`](Client::recv) returns it.
     pub async fn flush(&mut self) -> Result<(), Error> {
         while self.written < self.out.len() {
             poll_fn(|context| self.poll(context)).await?;
+            if self.untaken > KEPT_BYTES_MAX {
+                self.end();
+                return Err(Error::Full);
+            }
         }
         Ok(())
     }
@@ -321,7 +356,7 @@ impl Client {
     /// ends the connection once all that the pushes caused is done.
     ///
     /// # Errors
-    /// If the connection breaks.
+    /// If the connection breaks, or as [`flush`](Client::flush).
     pub async fn finish(&mut self) -> Result<(), Error> {
         self.flush().await?;
         poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
@@ -337,12 +372,15 @@ impl Client {
     async fn fetch(&mut self) -> Result<Option<Incoming>, Error> {
         loop {
             while let Some(frame) = self.splitter.next()? {
+                self.fetched = frame.bytes.len();
+                self.untaken = self.untaken.saturating_sub(self.fetched);
                 let element = xml::read(frame.bytes, Profile::Wire, &self.limits)?;
                 let message = Message::open(&element)?;
                 if !self.take_known(&message) {
                     return self.number(message).map(Some);
                 }
             }
+            self.untaken = 0;
             if self.is_over {
                 return self.splitter.finish().map(|()| None).map_err(Error::from);
             }
@@ -405,6 +443,7 @@ impl Client {
                 Poll::Ready(Ok(())) => {
                     let bytes = buffer.filled();
                     self.is_over = bytes.is_empty();
+                    self.untaken = self.untaken.saturating_add(bytes.len());
                     self.splitter.feed(bytes);
                     busy = true;
                 }
@@ -429,3 +468,6 @@ fn is_of_the_connection(huh: &Huh) -> bool {
     let codes = [Code::HalfMessage, Code::SlowReader, Code::Connections];
     codes.iter().any(|it| it.to_string() == huh.code)
 }
+
+#[cfg(test)]
+mod tests;

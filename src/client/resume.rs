@@ -2,8 +2,10 @@
 //! ids, and follows its threads again, each after the last entry that came.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::time::Duration;
 
+use crate::client::kept::Kept;
 use crate::client::{Address, Client, Error, Incoming, Push, Shown, follow};
 use crate::clock;
 use crate::id::ThreadId;
@@ -51,7 +53,7 @@ pub struct Resuming {
     /// The requests of the current connection that have no direct answer yet, in order.
     pending: VecDeque<PendingRequest>,
     follows: BTreeMap<ThreadId, Position>,
-    waiting: VecDeque<Incoming>,
+    waiting: Kept,
     pushed: u64,
     /// How many times the client has connected.
     connections: u64,
@@ -92,7 +94,7 @@ impl Resuming {
             unanswered: VecDeque::new(),
             pending: VecDeque::new(),
             follows: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: Kept::default(),
             pushed: 0,
             connections: 0,
             connected_us: 0,
@@ -106,7 +108,8 @@ impl Resuming {
         Resuming { token: Some(token.to_owned()), ..self }
     }
 
-    /// Sets how long the client tries to connect before it gives up. The default is 30 seconds.
+    /// Sets how long the client tries to connect and to authenticate before it gives up. The
+    /// default is 30 seconds.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Resuming {
         Resuming { patience, ..self }
@@ -117,11 +120,17 @@ impl Resuming {
     /// until one of them is.
     ///
     /// # Errors
-    /// If the pump can't be reached.
+    /// If the pump can't be reached, or if too many messages came meanwhile. Then nothing is
+    /// queued, and [`recv`](Resuming::recv) returns the messages that came.
     pub async fn push(&mut self, push: &Push) -> Result<u64, Error> {
         while self.unanswered.len() >= UNANSWERED_MAX {
+            // What was fetched is kept in any case, since a followed thread goes on after it.
+            if self.waiting.is_full() {
+                return Err(Error::Full);
+            }
             let incoming = self.fetch().await?;
-            self.waiting.push_back(incoming);
+            let bytes = self.client.as_ref().map_or(0, |it| it.fetched);
+            self.waiting.push_last(bytes, incoming);
         }
         let number = self.pushed;
         self.pushed += 1;
@@ -190,7 +199,7 @@ impl Resuming {
     /// # Errors
     /// If the pump can't be reached, or doesn't know the token.
     pub async fn recv(&mut self) -> Result<Incoming, Error> {
-        match self.waiting.pop_front() {
+        match self.waiting.pop() {
             Some(it) => Ok(it),
             None => self.fetch().await,
         }
@@ -232,7 +241,7 @@ impl Resuming {
         }
         let until = clock::now_us().saturating_add(patience);
         let mut client = loop {
-            let error = match self.try_connect().await {
+            let error = match in_time(until, self.try_connect()).await {
                 Ok(client) => break client,
                 Err(error @ (Error::Io(_) | Error::Closed | Error::Xml(_))) => error,
                 Err(error) => return Err(error),
@@ -344,10 +353,60 @@ impl Resuming {
     }
 }
 
+/// Does something that has to be over at a time, in microseconds.
+#[expect(clippy::disallowed_methods, reason = "a client runs beside no engine, and has no port")]
+async fn in_time<T>(
+    until_us: u64,
+    what: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let left = Duration::from_micros(until_us.saturating_sub(clock::now_us()));
+    let late = |_| {
+        let text = "the pump accepts the connection too slowly, or doesn't answer";
+        Error::Io(io::Error::new(io::ErrorKind::TimedOut, text))
+    };
+    tokio::time::timeout(left, what).await.map_err(late)?
+}
+
 /// Waits for at least half of the pause, and at most the whole one. The time is partly random, so
 /// that clients that lost their connections at the same time don't all come back at the same time.
 #[expect(clippy::disallowed_methods, reason = "a client runs beside no engine, and has no port")]
 async fn wait_about(pause_us: u64) {
     let us = pause_us / 2 + clock::random() % (pause_us / 2);
     tokio::time::sleep(Duration::from_micros(us)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::core::Authenticated;
+
+    /// A client of a pump that accepts connections, and says nothing.
+    async fn of_silence() -> (tokio::net::TcpListener, Resuming) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let client = Resuming::new(address).token("a token that is long");
+        (listener, client.patience(Duration::from_millis(200)))
+    }
+
+    #[tokio::test]
+    async fn a_pump_that_answers_no_token_is_given_up_in_the_time_of_patience() {
+        let (_listener, mut client) = of_silence().await;
+        let told = client.recv().await.unwrap_err();
+        assert!(matches!(&told, Error::Io(it) if it.kind() == io::ErrorKind::TimedOut), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_push_that_finds_no_room_for_messages_loses_none_of_them() {
+        let (_listener, mut client) = of_silence().await;
+        let push = Push::text("<a xmlns='urn:x'/>").unwrap();
+        for _ in 0..UNANSWERED_MAX {
+            client.push(&push).await.unwrap();
+        }
+        let identity = "ada".to_owned();
+        let last = Incoming::Authenticated(Authenticated { identity });
+        client.waiting.push_last(crate::limits::KEPT_BYTES_MAX, last.clone());
+        assert!(matches!(client.push(&push).await, Err(Error::Full)));
+        assert_eq!(client.unanswered(), UNANSWERED_MAX);
+        assert_eq!(client.recv().await.unwrap(), last);
+    }
 }

@@ -23,6 +23,9 @@ pub(crate) use position::{FROM_BEGINNING, KeptPosition, check, file_beside};
 
 /// Entries read per page.
 const PAGE: usize = 256;
+/// A page ends with the entry with which it has so many bytes: entries may be large, and each
+/// follower holds a page of its own.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// How long a follower that has sent everything waits before it reads the log again, in
 /// microseconds, unless the target wakes it.
 const LOOK_EVERY_US: u64 = 200_000;
@@ -249,7 +252,7 @@ impl<T: Target> Follower<T> {
 
     async fn read_and_send(&mut self) -> Result<bool, StepError> {
         if !self.target.has_waiting() {
-            for entry in self.log.tail(self.read, PAGE).await? {
+            for entry in self.log.tail_within(self.read, PAGE, PAGE_BYTES).await? {
                 let position = entry.position;
                 self.target.take(entry).await?;
                 self.read = position;
@@ -358,6 +361,55 @@ mod tests {
         fn report_reachable(&self) {
             self.report("reachable");
         }
+    }
+
+    /// A target that notes how many entries it has taken before each time that it sends.
+    #[derive(Default)]
+    struct Pages {
+        taken: usize,
+        pages: Arc<Mutex<Vec<usize>>>,
+    }
+
+    impl Target for Pages {
+        async fn take(&mut self, _: Arc<Entry>) -> Result<(), Error> {
+            self.taken += 1;
+            Ok(())
+        }
+
+        fn has_waiting(&self) -> bool {
+            self.taken > 0
+        }
+
+        async fn send(&mut self) -> Result<Sent, Unreachable> {
+            self.pages.lock().unwrap().push(std::mem::take(&mut self.taken));
+            Ok(Sent::All)
+        }
+
+        fn report_unreachable(&self, _: &str) {}
+
+        fn report_reachable(&self) {}
+    }
+
+    #[tokio::test]
+    async fn a_page_of_large_entries_ends_at_its_bytes() {
+        let log = Arc::new(MemoryLog::new());
+        let thread = ThreadId::new("sess-a");
+        let drafts = (1..).zip([PAGE_BYTES / 2, PAGE_BYTES / 2, 2 * PAGE_BYTES, 9, 9]);
+        let drafts = drafts.map(|(seq, bytes)| {
+            let body = bytes::Bytes::from(vec![b'x'; bytes]);
+            Draft::new(EntryId::new(&thread, seq), 1, "ada".into(), Name::new("urn:x", "a"), body)
+        });
+        let entries = drafts.collect();
+        let threads = vec![NewThread { id: thread, parent: None, fork: None }];
+        log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
+        let position = KeptPosition::read(&*log, None).await.unwrap();
+        let target = Pages::default();
+        let pages = target.pages.clone();
+        let mut follower = Follower::new(log, target, position, Arc::default());
+        for _ in 0..3 {
+            assert!(matches!(follower.step().await, Ok(true)));
+        }
+        assert_eq!(*pages.lock().unwrap(), [2, 1, 2]);
     }
 
     #[tokio::test]

@@ -86,10 +86,13 @@ impl Price {
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_written.min(usage.input - cached);
         let of = |tokens: u64, micros: u64| u128::from(tokens) * u128::from(micros);
-        let whole = of(usage.input - cached - written, self.input_micros)
-            + of(cached, self.cached_micros.unwrap_or(self.input_micros))
-            + of(written, self.cache_write_micros.unwrap_or(self.input_micros))
-            + of(usage.output, self.output_micros);
+        let whole = [
+            of(usage.input - cached - written, self.input_micros),
+            of(cached, self.cached_micros.unwrap_or(self.input_micros)),
+            of(written, self.cache_write_micros.unwrap_or(self.input_micros)),
+            of(usage.output, self.output_micros),
+        ];
+        let whole = whole.into_iter().fold(0, u128::saturating_add);
         u64::try_from(whole.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
@@ -163,6 +166,12 @@ mod tests {
         }
         let plain = Price::new(3.0, 15.0);
         assert_eq!(plain.cost_of(&usage(1_000, 600, 300)), 3_000, "without those prices");
+    }
+
+    #[test]
+    fn a_cost_that_is_too_large_to_add_up_is_the_most() {
+        let price = Price::new(f64::MAX, f64::MAX);
+        assert_eq!(price.cost(u64::MAX, u64::MAX), u64::MAX);
     }
 
     #[test]

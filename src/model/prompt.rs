@@ -210,20 +210,24 @@ impl Prompt {
     }
 
     /// The plain text of the newest message to the model. Markup, attributes and lines such as
-    /// `[From ada]` are left out. Each text is on one line, and commas separate several texts.
+    /// `[ada #7f3a9c]` are left out. Each text is on one line, and commas separate several texts.
     ///
     /// ```
     /// use pumphouse::model::Prompt;
     ///
-    /// let told = "[From ada]\n<ask xmlns=\"urn:x\"><of>AI</of><for>a &lt; b</for></ask>";
+    /// let told = "[ada #7f3a9c]\n<ask xmlns=\"urn:x\"><of>AI</of><for>a &lt; b</for></ask>";
     /// assert_eq!(Prompt::new("").user(told).heard(), "AI, a < b");
-    /// assert_eq!(Prompt::new("").user("[From bob]\nHow\n is it?").heard(), "How is it?");
+    /// assert_eq!(Prompt::new("").user("[bob #7f3a9c]\nHow\n is it?").heard(), "How is it?");
     /// ```
     #[must_use]
     pub fn heard(&self) -> String {
         let last = self.messages.iter().rfind(|it| it.role != Role::Assistant);
         let text = last.map_or("", |it| &it.text);
-        let is_head = |line: &str| line.starts_with("[From ") && line.ends_with(']');
+        let is_head = |line: &str| {
+            let text = line.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+            let mark = text.and_then(|it| it.rsplit_once(" #")).map(|(_, mark)| mark);
+            mark.is_some_and(|it| it.len() == 6 && it.bytes().all(|it| it.is_ascii_hexdigit()))
+        };
         let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
         for line in text.lines() {
             if is_head(line) || RESULTS.iter().any(|(begin, _)| line.starts_with(begin)) {
@@ -445,9 +449,9 @@ mod tests {
         };
         check("", "");
         check("two\n  lines", "two lines");
-        check("[From action]\nWhat do you know?", "What do you know?");
-        check("[From ada]\none\n\n[From bob]\ntwo", "one, two");
-        check("[From a]\n<x xmlns=\"urn:x\" y=\"1\">a &lt; <z>b</z> </x>", "a <, b");
+        check("[action #7f3a9c]\nWhat do you know?", "What do you know?");
+        check("[ada #7f3a9c]\none\n\n[bob #7f3a9c]\ntwo", "one, two");
+        check("[a #7f3a9c]\n<x xmlns=\"urn:x\" y=\"1\">a &lt; <z>b</z> </x>", "a <, b");
         check("<r id=\"a\">1</r>\n\n<r id=\"b\">2</r>", "1, 2");
         // A result may follow a text, and its content needn't be well-formed markup.
         let result =

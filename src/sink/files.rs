@@ -1,7 +1,7 @@
 //! A sink that writes files of JSON lines, and rotates them by their size.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Sent, Target, Unreachable};
+use crate::log::atomic_file::{make_own_folders, own_options};
 use crate::log::{Entry, Error};
 use crate::sink::NoSink;
 use crate::sink::item::{Item, Waiting};
@@ -206,7 +207,7 @@ impl Disk {
     /// Syncs all files with new lines to the disk.
     fn sync(&mut self) -> io::Result<()> {
         while let Some(path) = self.unsynced.first() {
-            match File::open(path) {
+            match open_regular(OpenOptions::new().read(true), path) {
                 Ok(it) => it.sync_data()?,
                 // The file was removed after it was written.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -221,9 +222,9 @@ impl Disk {
 impl Open {
     fn at(path: &Path) -> io::Result<Open> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            make_own_folders(folder)?;
         }
-        let mut file = File::options().read(true).append(true).create(true).open(path)?;
+        let mut file = open_regular(own_options().read(true).append(true).create(true), path)?;
         let size = file.metadata()?.len();
         let mut to = Open { path: path.to_owned(), file: file.try_clone()?, size };
         if size > 0 {
@@ -249,6 +250,34 @@ impl Open {
         Ok(())
     }
 }
+
+/// Opens a regular file, without waiting. A link at the end of the path isn't followed: the folder
+/// may be one that an agent writes to, and the link may lead anywhere.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text);
+    no_following(options);
+    let file = options.open(path).map_err(|error| match path.is_symlink() {
+        true => wrong("it is a link, which a sink doesn't follow; name the file that it leads to"),
+        false => error,
+    })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(wrong("it is no regular file")),
+    }
+}
+
+/// Sets the flags with which a link isn't followed, and opening a FIFO returns at once.
+#[cfg(unix)]
+fn no_following(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use rustix::fs::OFlags;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+}
+
+#[cfg(not(unix))]
+fn no_following(_: &mut OpenOptions) {}
 
 /// Renames a file and the older files: `path` becomes `path.1`, `path.1` becomes `path.2`, and so
 /// on. The file with the number `keep` is replaced. With a `keep` of 0, the file itself is removed.
@@ -340,5 +369,44 @@ mod tests {
         assert_eq!(disk(&path).write([item("a", 1)].into()).1, None);
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, "{\"cut\n{\"dropped\":1,\"thread\":\"a\"}\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_and_a_fifo_are_no_file_of_a_sink() {
+        use std::time::Duration;
+
+        let folder = tempfile::tempdir().unwrap();
+        let [target, link, nowhere, fifo] =
+            ["target", "link", "nowhere", "fifo"].map(|it| folder.path().join(it));
+        fs::write(&target, "kept").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("new"), &nowhere).unwrap();
+        let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let is_a_link = "it is a link, which a sink doesn't follow; name the file";
+        for (path, why) in
+            [(&link, is_a_link), (&nowhere, is_a_link), (&fifo, "it is no regular file")]
+        {
+            let (mut disk, (to, told)) = (disk(path), std::sync::mpsc::sync_channel(1));
+            std::thread::spawn(move || to.send(disk.write([item("a", 1)].into())));
+            let (left, wrong) = told.recv_timeout(Duration::from_secs(30)).unwrap();
+            let wrong = wrong.unwrap();
+            assert!(left.len() == 1 && wrong.contains(why), "{wrong}");
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
+        assert!(!folder.path().join("new").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_replaced_by_a_link_is_not_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let mut disk = disk(&path);
+        assert_eq!(disk.write([item("a", 1)].into()).1, None);
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(disk.sync().unwrap_err().to_string().starts_with("it is a link"));
     }
 }

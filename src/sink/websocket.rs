@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::{fmt, io};
 
+use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Url;
 use rustls::pki_types::ServerName;
@@ -16,9 +17,10 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Sent, Target, Unreachable};
+use crate::limits::XmlLimits;
 use crate::log::{Entry, Error};
 use crate::sink::NoSink;
-use crate::sink::item::Waiting;
+use crate::sink::item::{Item, Waiting};
 use crate::tls_trust;
 
 /// The default of `reconnect_attempts`.
@@ -29,6 +31,13 @@ const ANSWER_TIME_MAX_US: u64 = 10_000_000;
 const END_TIME_MAX_US: u64 = 1_000_000;
 /// The largest message that a peer may send, in bytes. The sink ignores the content.
 const HEARD_BYTES_MAX: usize = 64 * 1024;
+/// How many messages of the peer are read before everything that waits to be written is written.
+/// Each of them may be a ping, whose pong waits then.
+const HEARD_MAX: usize = 1_024;
+/// The most bytes of one item under the default limits: JSON writes a byte as up to six.
+const ITEM_BYTES_MAX: usize = 6 * XmlLimits::INSIDE.message_bytes_max;
+/// How many bytes may wait to be written beside one item.
+const BESIDE_BYTES_MAX: usize = 256 * 1024;
 
 /// A WebSocket that a sink sends to.
 ///
@@ -107,12 +116,25 @@ pub(super) struct Client {
     connection: Option<Connection>,
     /// How many pings were sent so far; each ping carries its number.
     pings: u64,
+    /// How many messages of the peer were read since everything was last written.
+    heard: usize,
     waiting: Waiting,
 }
 
 impl Client {
     pub(super) fn new(name: String, to: WebSocket, waiting: Waiting) -> Client {
-        Client { name, to, connection: None, pings: 0, waiting }
+        Client { name, to, connection: None, pings: 0, heard: 0, waiting }
+    }
+
+    /// The most bytes that one of the waiting items may have as JSON, or that an item has under the
+    /// default limits.
+    fn item_bytes_max(&self) -> usize {
+        let bytes = self.waiting.items.iter().map(|it| match it {
+            Item::Entry(it) => it.body.len().saturating_add(it.meta.as_ref().map_or(0, Bytes::len)),
+            Item::Live(it) => it.payload.canonical().len(),
+            _ => 0,
+        });
+        bytes.max().unwrap_or(0).saturating_mul(6).max(ITEM_BYTES_MAX)
     }
 }
 
@@ -140,7 +162,9 @@ impl Target for Client {
         let mut connection = match self.connection.take() {
             Some(it) => it,
             None => {
-                let opened = in_time(ANSWER_TIME_MAX_US, connect(&self.to.url)).await?;
+                let opened = connect(&self.to.url, self.item_bytes_max());
+                let opened = in_time(ANSWER_TIME_MAX_US, opened).await?;
+                self.heard = 0;
                 if !self.to.buffers {
                     self.connection = Some(opened);
                     return Ok(Sent::FromNowOn);
@@ -148,9 +172,14 @@ impl Target for Client {
                 opened
             }
         };
+        if self.heard > 0 {
+            in_time(ANSWER_TIME_MAX_US, connection.flush()).await?;
+            self.heard = 0;
+        }
         if !self.waiting.items.is_empty() {
             self.pings += 1;
-            let delivered = deliver(&mut connection, &self.waiting, self.pings).await;
+            let (waiting, heard) = (&self.waiting, &mut self.heard);
+            let delivered = deliver(&mut connection, waiting, self.pings, heard).await;
             if let Err(away) = delivered {
                 self.waiting.forget_live();
                 return Err(away);
@@ -173,7 +202,7 @@ impl Target for Client {
         let Some(connection) = &mut self.connection else { return self.waiting.grown().await };
         let is_closed = tokio::select! {
             () = self.waiting.grown() => false,
-            () = closed(connection) => true,
+            () = closed(connection, &mut self.heard) => true,
         };
         if is_closed {
             self.connection = None;
@@ -211,7 +240,7 @@ impl Target for Client {
     }
 }
 
-async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
+async fn connect(url: &Url, item_bytes_max: usize) -> Result<Connection, tungstenite::Error> {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = url.port_or_known_default().unwrap_or(80);
@@ -225,11 +254,16 @@ async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
         }
         _ => Box::new(stream),
     };
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(HEARD_BYTES_MAX))
-        .max_frame_size(Some(HEARD_BYTES_MAX));
-    let (connection, _) = client_async_with_config(url.as_str(), stream, Some(config)).await?;
+    let config = Some(config(item_bytes_max));
+    let (connection, _) = client_async_with_config(url.as_str(), stream, config).await?;
     Ok(connection)
+}
+
+fn config(item_bytes_max: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .max_message_size(Some(HEARD_BYTES_MAX))
+        .max_frame_size(Some(HEARD_BYTES_MAX))
+        .max_write_buffer_size(item_bytes_max.saturating_add(BESIDE_BYTES_MAX))
 }
 
 /// Replaces the error of a wrong certificate, or of a peer without TLS, by an error that says what
@@ -248,6 +282,7 @@ async fn deliver(
     connection: &mut Connection,
     waiting: &Waiting,
     ping: u64,
+    heard: &mut usize,
 ) -> Result<(), Unreachable> {
     for item in &waiting.items {
         let message = Message::text(item.to_json().to_string());
@@ -256,8 +291,11 @@ async fn deliver(
     let ping = ping.to_be_bytes();
     let message = Message::Ping(ping.to_vec().into());
     in_time(ANSWER_TIME_MAX_US, connection.send(message)).await?;
+    *heard = 0;
     let answered = async {
-        loop {
+        // Each ping is answered, so a peer that sends them and reads nothing would fill the memory.
+        while *heard < HEARD_MAX {
+            *heard += 1;
             match connection.next().await {
                 Some(Ok(Message::Pong(it))) if it[..] == ping => return Ok(()),
                 Some(Ok(Message::Close(_))) | None => {
@@ -267,15 +305,20 @@ async fn deliver(
                 Some(Err(error)) => return Err(error),
             }
         }
+        Err(tungstenite::Error::Io(io::Error::other(format!(
+            "it sent {HEARD_MAX} messages, and not the pong that was waited for"
+        ))))
     };
     in_time(ANSWER_TIME_MAX_US, answered).await
 }
 
-/// Waits until the connection is closed. Messages of the peer are ignored.
-async fn closed(connection: &mut Connection) {
-    while let Some(Ok(it)) = connection.next().await {
-        if matches!(it, Message::Close(_)) {
-            return;
+/// Waits until the connection is closed, or has to be because the peer sends too much. Messages of
+/// the peer are ignored, and counted.
+async fn closed(connection: &mut Connection, heard: &mut usize) {
+    while *heard < HEARD_MAX {
+        match connection.next().await {
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            Some(Ok(_)) => *heard += 1,
         }
     }
 }
@@ -295,7 +338,59 @@ async fn in_time<T>(
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
     use super::*;
+    use crate::engine::LiveQueue;
+
+    /// A sink that is connected, and the peer's end of its connection.
+    async fn connected() -> (Client, DuplexStream) {
+        let (near, far) = duplex(64 * 1024);
+        let near: Box<dyn Stream> = Box::new(near);
+        let config = Some(config(ITEM_BYTES_MAX));
+        let connection = WebSocketStream::from_raw_socket(near, Role::Client, config).await;
+        let to = WebSocket::at("ws://localhost/events").unwrap();
+        let waiting = Waiting::new(Arc::new(LiveQueue::new(0)), None, true);
+        let client = Client::new("ui".to_owned(), to, waiting);
+        (Client { connection: Some(connection), ..client }, far)
+    }
+
+    /// Unmasked pings with 125 bytes.
+    fn pings(count: usize) -> Vec<u8> {
+        [&[0x89, 125][..], &[b'x'; 125]].concat().repeat(count)
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_sends_pings_and_reads_nothing_is_left_however_often_the_sink_wakes() {
+        let (mut client, mut peer) = connected().await;
+        let pings = pings(300);
+        for _ in 0..100 {
+            tokio::select! {
+                () = client.wake() => break,
+                sent = peer.write_all(&pings) => sent.unwrap(),
+            }
+        }
+        assert!(client.connection.is_none(), "{} messages were heard", client.heard);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_takes_its_pongs_may_send_as_many_pings_as_it_likes() {
+        let (mut client, mut peer) = connected().await;
+        let (pings, pongs) = (pings(300), 300 * (125 + 6));
+        for _ in 0..8 {
+            peer.write_all(&pings).await.unwrap();
+            while client.heard < 300 {
+                tokio::select! {
+                    () = client.wake() => panic!("the peer was left"),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+            assert_eq!(client.send().await.unwrap(), Sent::All);
+            assert_eq!(client.heard, 0);
+            peer.read_exact(&mut vec![0; pongs]).await.unwrap();
+        }
+    }
 
     #[test]
     fn what_is_no_websocket_is_refused_and_a_secret_isnt_repeated() {

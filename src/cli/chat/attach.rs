@@ -1,11 +1,11 @@
 //! Reads files to attach to a conversation, and says why a file can't be attached.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use crate::listeners::agent::attachments::{ATTACHMENT_BYTES, grouped};
 use crate::model::{media_type_of, takes};
+use crate::regular_file;
 use crate::wire::core::Attachment;
 
 /// The extensions of text files, and their media types.
@@ -31,12 +31,12 @@ const BINARIES: [(&str, &str); 6] = [
 /// The error says why.
 pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, String> {
     let shown = path.display();
-    let unread = |it: std::io::Error| format!("{shown} can't be read: {it}");
-    let file = File::open(path).map_err(unread)?;
+    let unread = |it: std::io::Error| match it.kind() {
+        ErrorKind::InvalidInput => format!("{shown} is no file; name a file"),
+        _ => format!("{shown} can't be read: {it}"),
+    };
+    let file = regular_file::open(path).map_err(unread)?;
     let data = file.metadata().map_err(unread)?;
-    if !data.is_file() {
-        return Err(format!("{shown} is no file; name a file"));
-    }
     // The file may grow while it is read, so one byte more than the limit is read. Otherwise a file
     // that is too large might seem to fit.
     let mut content = Vec::new();
@@ -135,5 +135,18 @@ mod tests {
         assert!(none.starts_with("no/such.png can't be read: "), "{none}");
         let folder = tempfile::tempdir().unwrap();
         assert!(read(folder.path(), None).unwrap_err().ends_with("is no file; name a file"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_is_no_attachment_and_holds_nothing_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("a.txt");
+        let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let (to, told) = std::sync::mpsc::sync_channel(1);
+        std::thread::spawn(move || to.send(read(&fifo, None)));
+        let told = told.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+        assert!(told.unwrap_err().ends_with("is no file; name a file"));
     }
 }

@@ -124,7 +124,7 @@ impl Target {
         }
         match self {
             Target::Collector(it) => match send(it, spans, resource).await {
-                Ok(rejected) => sum.rejected += rejected,
+                Ok(rejected) => sum.rejected = sum.rejected.saturating_add(rejected),
                 Err(error @ Unsent::Refused(_)) => {
                     let text = format!("{error} to spans of this log; see what the collector logs");
                     return Err(Failure::Wrong(text));

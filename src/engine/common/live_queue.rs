@@ -12,6 +12,9 @@ use crate::xml::Element;
 /// payloads of all other threads are counted together.
 const THREADS_MAX: usize = 1_024;
 
+/// How many bytes of payloads may wait. A single payload that is larger waits alone.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// A live payload and its origin.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -24,8 +27,8 @@ pub struct Showing {
     pub payload: Element,
 }
 
-/// A bounded queue of live payloads. When the queue is full, its oldest payload is dropped and
-/// counted.
+/// A queue of live payloads, bounded in payloads and in bytes. When the queue is full, its oldest
+/// payloads are dropped and counted.
 pub(crate) struct LiveQueue {
     state: Mutex<Queued>,
     grown: Notify,
@@ -35,10 +38,19 @@ pub(crate) struct LiveQueue {
 
 #[derive(Default)]
 struct Queued {
-    /// Each payload with the position that the log had reached when the payload was shown.
-    waiting: VecDeque<(u64, Showing)>,
+    waiting: VecDeque<QueuedPayload>,
+    /// The bytes of all payloads that wait.
+    bytes: usize,
     position: u64,
     dropped: Dropped,
+}
+
+/// A payload that waits.
+struct QueuedPayload {
+    /// The position that the log had reached when the payload was shown.
+    position: u64,
+    bytes: usize,
+    showing: Showing,
 }
 
 /// How many payloads were dropped since the last `take`.
@@ -59,14 +71,17 @@ impl LiveQueue {
         if self.payloads_max == 0 {
             return;
         }
+        let bytes = shown.payload.canonical().len();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.waiting.len() >= self.payloads_max
-            && let Some((_, oldest)) = state.waiting.pop_front()
+        while (state.waiting.len() >= self.payloads_max || state.bytes + bytes > BYTES_MAX)
+            && let Some(oldest) = state.waiting.pop_front()
         {
-            state.dropped.count(oldest.cause.thread);
+            state.bytes -= oldest.bytes;
+            state.dropped.count(oldest.showing.cause.thread);
         }
         let position = state.position;
-        state.waiting.push_back((position, shown.clone()));
+        state.bytes += bytes;
+        state.waiting.push_back(QueuedPayload { position, bytes, showing: shown.clone() });
         drop(state);
         self.grown.notify_one();
     }
@@ -83,8 +98,10 @@ impl LiveQueue {
     /// dropped payloads.
     pub(crate) fn take(&self, upto: u64) -> (Dropped, Vec<Showing>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = state.waiting.iter().take_while(|(position, _)| *position <= upto).count();
-        let shown = state.waiting.drain(..count).map(|(_, shown)| shown).collect();
+        let count = state.waiting.iter().take_while(|it| it.position <= upto).count();
+        let taken: Vec<QueuedPayload> = state.waiting.drain(..count).collect();
+        state.bytes -= taken.iter().map(|it| it.bytes).sum::<usize>();
+        let shown = taken.into_iter().map(|it| it.showing).collect();
         (std::mem::take(&mut state.dropped), shown)
     }
 
@@ -126,6 +143,28 @@ mod tests {
         assert_eq!(dropped, Dropped { by_thread: expected.into(), of_others: 0 });
         assert_eq!(left.iter().map(|it| it.cause.seq).collect::<Vec<_>>(), [4, 5]);
         assert_eq!(queue.take(0).0, Dropped::default());
+    }
+
+    #[test]
+    fn payloads_of_more_bytes_than_the_bound_do_not_wait() {
+        let queue = LiveQueue::new(8);
+        let push = |seq, bytes: usize| {
+            let text = "x".repeat(bytes);
+            let payload = Element::from_canonical(format!("<a>{text}</a>").into()).unwrap();
+            queue.push(&Showing { payload, ..shown("a", seq) });
+        };
+        let taken = || {
+            let (dropped, left) = queue.take(u64::MAX);
+            let dropped: u64 = dropped.by_thread.into_values().sum();
+            (dropped, left.iter().map(|it| it.cause.seq).collect::<Vec<_>>())
+        };
+        (1..=4).for_each(|seq| push(seq, BYTES_MAX / 3));
+        assert_eq!(taken(), (2, vec![3, 4]));
+        push(5, 1);
+        push(6, BYTES_MAX + 1);
+        assert_eq!(taken(), (1, vec![6]), "a payload that is larger than the bound waits alone");
+        (7..=8).for_each(|seq| push(seq, BYTES_MAX / 3));
+        assert_eq!(taken(), (0, vec![7, 8]), "what was taken isn't counted any more");
     }
 
     #[test]

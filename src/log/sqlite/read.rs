@@ -311,7 +311,7 @@ impl Reader {
 
     /// Runs queries in one transaction. Outside of a transaction, SQLite locks the file for each
     /// query, and then drops the pages that it has in memory if the writer has written meanwhile.
-    fn at_once<T>(
+    pub(super) fn at_once<T>(
         &mut self,
         work: impl FnOnce(&mut Reader) -> Result<T, Error>,
     ) -> Result<T, Error> {

@@ -217,9 +217,11 @@ impl Progress {
                 }
             }),
             _ => {
-                self.places.insert(index, self.next);
                 gathered.begin(self.next, &Call::new(id, name, arguments), is_servers);
-                self.next += 1;
+                if gathered.refusal().is_none() {
+                    self.places.insert(index, self.next);
+                    self.next += 1;
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::wire::Gathered;
-use crate::model::{Attached, Call, Piece, Prompt, Role, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Kind, Piece, Prompt, Role, Stop, Tool, Usage};
 
 fn provider(text: &str) -> Provider {
     text.parse().unwrap()
@@ -124,6 +124,17 @@ fn a_call_of_a_whole_event_is_whole() {
         Piece::Stop(Stop::Calls),
     ];
     assert_eq!(read, (expected, None, true));
+}
+
+#[test]
+fn a_reply_has_so_many_calls_at_most_by_paths_too() {
+    let event = |calls: usize| {
+        let calls = vec![r#"{"f":"t"}"#; calls].join(",");
+        format!("{{\"calls\":[{calls}]}}")
+    };
+    assert!(provider(WHOLE).reader(false).take(&event(4_096)).is_ok());
+    let error = provider(WHOLE).reader(false).take(&event(4_097)).unwrap_err();
+    assert_eq!(error.kind, Kind::Garbled);
 }
 
 #[test]

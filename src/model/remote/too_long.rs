@@ -135,11 +135,11 @@ fn before(text: &str, all: &[&str]) -> Option<u64> {
     all.iter().find_map(|it| trailing(text.split_once(it)?.0))
 }
 
-/// The sum of the numbers before a word, as in `180 + 30 > 200`.
+/// The sum of the numbers before a word, as in `180 + 30 > 200`. None if it is too large.
 fn sum_before(text: &str, word: &str) -> Option<u64> {
     let (terms, _) = text.split_once(word)?;
     let (first, last) = terms.rsplit_once(" + ").map_or(("", terms), |it| it);
-    Some(trailing(first).unwrap_or(0) + trailing(last.trim_end_matches(" tokens"))?)
+    trailing(last.trim_end_matches(" tokens"))?.checked_add(trailing(first).unwrap_or(0))
 }
 
 fn is_of_number(it: char) -> bool {
@@ -282,6 +282,13 @@ mod tests {
         });
         let expected = TooLong { prompt_tokens: Some(5_000), window: Some(4_096) };
         assert_eq!(TooLong::of(&error, ""), expected);
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_to_add_up_say_nothing() {
+        let expected = TooLong { prompt_tokens: None, window: Some(5) };
+        let words = format!("context window: {} + 1 > 5", u64::MAX);
+        assert_eq!(TooLong::of(&Value::Null, &words), expected);
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl AnthropicMessages {
                 self.gathered.say(&word("thinking"), Piece::Reasoning);
                 self.thinking = self.gathered.joined(&mut self.half, &word("thinking"));
                 self.signature = word("signature");
+                self.gathered.count_bytes(self.signature.len());
             }
             "redacted_thinking" => self.gathered.sign(WIRE, block),
             _ if kind.ends_with("tool_use") => {
@@ -78,7 +79,10 @@ impl AnthropicMessages {
                 self.thinking += &self.gathered.joined(&mut self.half, word("thinking"));
                 self.gathered.say(word("thinking"), Piece::Reasoning);
             }
-            "signature_delta" => self.signature += word("signature"),
+            "signature_delta" => {
+                self.signature += word("signature");
+                self.gathered.count_bytes(word("signature").len());
+            }
             "input_json_delta" => {
                 self.gathered.change(index, |it| it.arguments += word("partial_json"));
             }
@@ -94,7 +98,7 @@ impl AnthropicMessages {
         if !signature.is_empty() {
             let kind = "thinking";
             let block = json!({ "type": kind, "thinking": thinking, "signature": signature });
-            self.gathered.sign(WIRE, &block);
+            self.gathered.sign_counted(WIRE, &block, signature.len());
         }
     }
 
@@ -217,7 +221,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let thinking = thinking(content);
     let own = content.extra.get("thinking").map_or(0, |it| count(&it["budget_tokens"]));
     let budget = thinking.as_ref().map_or(own, |it| count(&it["budget_tokens"]).max(own));
-    let reply = content.max_tokens.map_or(u64::from(MAX_TOKENS) + budget, u64::from);
+    let reply = content.max_tokens.map_or(u64::from(MAX_TOKENS).saturating_add(budget), u64::from);
     put("max_tokens", reply.into());
     put("stream", content.is_streamed.into());
     if !prompt.system.is_empty() {
@@ -335,4 +339,48 @@ fn source(it: &Attached) -> Value {
 
 fn tool(Tool { name, description, parameters }: &Tool) -> Value {
     json!({ "name": name, "description": description, "input_schema": parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_counts_once_and_as_it_comes() {
+        let mut reader = AnthropicMessages::default();
+        let mut read = |kind: &str, key: &str, value: Value| {
+            let event = json!({ "type": kind, "index": 0, key: value });
+            reader.read(&event.to_string()).unwrap();
+            reader.gathered().bytes()
+        };
+        let begun = json!({ "type": "thinking", "thinking": "", "signature": "ab" });
+        assert_eq!(read("content_block_start", "content_block", begun), 2);
+        let delta = json!({ "type": "signature_delta", "signature": "cdef" });
+        assert_eq!(read("content_block_delta", "delta", delta.clone()), 6);
+        assert_eq!(read("content_block_delta", "delta", delta), 10);
+        let kind = "thinking";
+        let signed = json!({ "type": kind, "thinking": "", "signature": "abcdefcdef" });
+        let expected = signed.to_string().len();
+        assert_eq!(read("content_block_stop", "none", Value::Null), expected);
+    }
+
+    #[test]
+    fn a_budget_of_tokens_that_is_too_large_to_add_up_is_the_most() {
+        let mut extra = Map::new();
+        extra.insert("thinking".to_owned(), json!({ "budget_tokens": 1e20 }));
+        let content = RequestContent {
+            model: "m",
+            max_tokens: None,
+            temperature: None,
+            effort: None,
+            is_structured: true,
+            is_streamed: true,
+            tools: &[],
+            window: None,
+            host: "127.0.0.1",
+            extra: &extra,
+            prompt: &Prompt::new("").user("Hi"),
+        };
+        assert_eq!(body(&content)["max_tokens"], u64::MAX);
+    }
 }

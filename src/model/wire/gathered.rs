@@ -1,13 +1,22 @@
 //! Gathers the parts of a reply from its events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::growing_object::{GrowingObject, is_object};
 use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
 use crate::schema::json;
+
+/// The most calls in a reply. A turn runs all calls of its reply, and no model writes hundreds. The
+/// limit keeps calls without any text within about half a megabyte.
+pub(super) const CALLS_MAX: usize = 4_096;
+/// Bytes that each call counts beside its texts, for the memory that it takes even without any.
+const CALL_BYTES: usize = 128;
+/// The most bytes of memory that the parts of a reply may ask for beyond their own texts. By
+/// default, the texts of a reply may have as many.
+const RESERVED_BYTES_MAX: usize = 4 << 20;
 
 /// The parts of a reply, from the events so far.
 #[derive(Debug, Default)]
@@ -18,6 +27,12 @@ pub(crate) struct Gathered {
     calls: Vec<PartialCall>,
     /// How many calls were given out. They are the first ones of `calls`.
     given: usize,
+    /// Maps each place to the last call that began there, by its index in `calls`.
+    last_at: BTreeMap<u64, usize>,
+    /// Indexes of calls whose arguments became whole objects since [`Gathered::end_whole_calls`].
+    whole: Vec<usize>,
+    /// How many calls for the agent have begun.
+    own_calls: usize,
     pub(crate) usage: Option<Usage>,
     stop: Option<Stop>,
     /// The stop reason in the provider's own word.
@@ -30,6 +45,10 @@ pub(crate) struct Gathered {
     has_other_text: (bool, bool),
     /// Bytes of the reply so far.
     bytes: usize,
+    /// Bytes of memory that were reserved so far. They are among `bytes`.
+    reserved: usize,
+    /// Why the reply is refused, if it goes beyond a limit.
+    refusal: Option<String>,
     /// Whether the current event has marks for halves of surrogate pairs.
     is_marked: bool,
     /// The half of a pair at the end of the text, of the reasoning and of the refusal.
@@ -50,6 +69,8 @@ struct PartialCall {
     is_followed: bool,
     /// The half of a surrogate pair at the end of the arguments.
     half: Option<u16>,
+    /// Whether the arguments are a whole JSON object.
+    object: GrowingObject,
 }
 
 impl PartialCall {
@@ -57,8 +78,8 @@ impl PartialCall {
     /// arguments are a JSON object. They may be empty if the model went on after the call. The
     /// arguments of a provider's own calls aren't checked.
     fn is_whole(&self) -> bool {
-        let is_empty = self.is_followed && self.has_no_arguments();
-        self.is_ended && (self.is_servers || is_empty || is_object(&self.call.arguments))
+        let is_empty = self.is_followed && self.object.is_blank();
+        self.is_ended && (self.is_servers || is_empty || self.object.is_whole())
     }
 
     fn has_no_arguments(&self) -> bool {
@@ -104,6 +125,33 @@ impl Gathered {
             }
             false => Ok(()),
         }
+    }
+
+    /// Counts bytes that are kept and that no piece or call has yet.
+    pub(super) fn count_bytes(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
+    /// Counts bytes of memory that a part of the reply asks for, before they are taken. None if
+    /// there may be no more of them. The reply is refused then.
+    pub(super) fn reserve(&mut self, bytes: usize) -> Option<()> {
+        self.reserved = self.reserved.saturating_add(bytes);
+        if self.reserved > RESERVED_BYTES_MAX {
+            self.refuse(format!("its arguments take more than {RESERVED_BYTES_MAX} bytes"));
+            return None;
+        }
+        self.bytes += bytes;
+        Some(())
+    }
+
+    /// Refuses the reply, for the first reason that is given.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.refusal.get_or_insert(why);
+    }
+
+    /// Why the reply is refused, if it is.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Whether the texts of the current event have marks for halves of surrogate pairs.
@@ -165,23 +213,33 @@ impl Gathered {
         }
     }
 
-    /// Begins a call at a place.
+    /// Begins a call at a place. A call beyond `CALLS_MAX` isn't kept, and the reply is refused.
     pub(crate) fn begin(&mut self, place: u64, call: &Call, is_servers: bool) {
+        if self.calls.len() >= CALLS_MAX {
+            return self.refuse(format!("a reply has at most {CALLS_MAX} calls"));
+        }
         let mut half = None;
         let arguments = json::joined(&mut half, &call.arguments, self.is_marked).into_owned();
         let word = |text: &str| if self.is_marked { json::whole(text) } else { text.to_owned() };
         let call = Call::new(word(&call.id), word(&call.name), arguments);
         self.bytes += size(&call);
-        self.calls.iter_mut().skip(self.given).for_each(|it| it.is_followed = true);
-        let (is_ended, is_followed) = (false, false);
-        self.calls.push(PartialCall { place, call, is_servers, is_ended, is_followed, half });
+        // All calls before the last one are followed already.
+        if let Some(before) = self.calls.last_mut() {
+            before.is_followed = true;
+        }
+        let (is_ended, is_followed, object) = (false, false, GrowingObject::default());
+        self.own_calls += usize::from(!is_servers);
+        self.last_at.insert(place, self.calls.len());
+        let begun = PartialCall { place, call, is_servers, is_ended, is_followed, half, object };
+        self.calls.push(begun);
+        self.arguments_grew(self.calls.len() - 1);
         self.give();
     }
 
     /// Ends the last call that began at a place. If the call is whole, it is given out once all
     /// calls before it have been given out.
     pub(super) fn end_call(&mut self, place: u64) {
-        if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
+        if let Some(begun) = self.last_at.get(&place).and_then(|at| self.calls.get_mut(*at)) {
             begun.is_ended = true;
             self.give();
         }
@@ -189,7 +247,7 @@ impl Gathered {
 
     /// Ends a call that came in a single event. It is whole, even without arguments.
     pub(super) fn end_single_call(&mut self, place: u64) {
-        if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
+        if let Some(begun) = self.last_at.get(&place).and_then(|at| self.calls.get_mut(*at)) {
             begun.is_followed = true;
         }
         self.end_call(place);
@@ -199,10 +257,22 @@ impl Gathered {
     /// a call use this method when another call begins or the reply stops. A call without arguments
     /// doesn't end, since its arguments may still come.
     pub(super) fn end_whole_calls(&mut self) {
-        for begun in self.calls.iter_mut().skip(self.given) {
-            begun.is_ended |= is_object(&begun.call.arguments);
+        for at in take(&mut self.whole) {
+            // The arguments may have gone on behind the object's end.
+            let begun = self.calls.get_mut(at).filter(|it| it.object.is_whole());
+            begun.into_iter().for_each(|it| it.is_ended = true);
         }
         self.give();
+    }
+
+    /// Reads what was added to a call's arguments.
+    fn arguments_grew(&mut self, at: usize) {
+        let Some(begun) = self.calls.get_mut(at) else { return };
+        let was_whole = begun.object.is_whole();
+        begun.object.read(&begun.call.arguments);
+        if begun.object.is_whole() && !was_whole {
+            self.whole.push(at);
+        }
     }
 
     /// Gives out the calls that are whole, in the order in which they began. A call that isn't
@@ -216,22 +286,36 @@ impl Gathered {
 
     /// The last call that began at a place.
     pub(crate) fn at(&self, place: u64) -> Option<&Call> {
-        self.calls.iter().rfind(|it| it.place == place).map(|it| &it.call)
+        self.last_at.get(&place).and_then(|at| self.calls.get(*at)).map(|it| &it.call)
     }
 
-    /// Changes the last call that began at a place, unless it was given out.
+    /// Whether the last call that began at a place has a whole JSON object as its arguments, and
+    /// wasn't given out.
+    pub(super) fn has_whole_arguments(&self, place: u64) -> bool {
+        let at = self.open_at(place);
+        at.and_then(|it| self.calls.get(it)).is_some_and(|it| it.object.is_whole())
+    }
+
+    /// The index of the last call that began at a place, unless it was given out.
+    fn open_at(&self, place: u64) -> Option<usize> {
+        self.last_at.get(&place).copied().filter(|at| *at >= self.given)
+    }
+
+    /// Changes the last call that began at a place, unless it was given out. `change` finds the id
+    /// and the name empty, so that a long id isn't copied with each part of the arguments. An id or
+    /// a name that `change` leaves empty stays as it was.
     pub(crate) fn change(&mut self, place: u64, change: impl FnOnce(&mut Call)) {
-        let open = self.calls.iter_mut().skip(self.given);
-        let Some(begun) = open.rev().find(|it| it.place == place) else { return };
+        let Some(at) = self.open_at(place) else { return };
+        let Some(begun) = self.calls.get_mut(at) else { return };
         let before = size(&begun.call);
         let length = begun.call.arguments.len();
-        let named = (begun.call.id.clone(), begun.call.name.clone());
+        let named = (take(&mut begun.call.id), take(&mut begun.call.name));
         change(&mut begun.call);
-        if self.is_marked {
-            for (now, before) in [(&mut begun.call.id, named.0), (&mut begun.call.name, named.1)] {
-                if *now != before {
-                    *now = json::whole(now);
-                }
+        for (now, before) in [(&mut begun.call.id, named.0), (&mut begun.call.name, named.1)] {
+            if now.is_empty() {
+                *now = before;
+            } else if self.is_marked {
+                *now = json::whole(now);
             }
         }
         if self.is_marked || begun.half.is_some() {
@@ -239,13 +323,17 @@ impl Gathered {
             begun.call.arguments += &json::joined(&mut begun.half, &more, self.is_marked);
         }
         self.bytes += size(&begun.call).saturating_sub(before);
+        self.arguments_grew(at);
     }
 
     /// Replaces the arguments of the last call that began at a place, unless it was given out.
     pub(super) fn replace_arguments(&mut self, place: u64, arguments: String) {
-        let open = self.calls.iter_mut().skip(self.given);
-        if let Some(begun) = open.rev().find(|it| it.place == place) {
+        let Some(at) = self.open_at(place) else { return };
+        if let Some(begun) = self.calls.get_mut(at) {
+            self.bytes += arguments.len().saturating_sub(begun.call.arguments.len());
             (begun.call.arguments, begun.half) = (arguments, None);
+            begun.object = GrowingObject::default();
+            self.arguments_grew(at);
         }
     }
 
@@ -254,6 +342,12 @@ impl Gathered {
         let calls = self.calls() as u64;
         let place = if calls > 0 { calls + 1 } else { u64::from(self.has_text) };
         self.sign_at(wire, place, json);
+    }
+
+    /// Adds data as [`Gathered::sign`] does, if some of its bytes were counted when they came.
+    pub(super) fn sign_counted(&mut self, wire: Wire, json: &Value, counted: usize) {
+        self.sign(wire, json);
+        self.bytes = self.bytes.saturating_sub(counted);
     }
 
     /// Adds data that the wire wants back, at a place.
@@ -268,7 +362,7 @@ impl Gathered {
 
     /// How many calls for the agent have begun.
     pub(crate) fn calls(&self) -> usize {
-        self.calls.iter().filter(|it| !it.is_servers).count()
+        self.own_calls
     }
 
     /// Sets the stop reason, with the provider's own word.
@@ -337,15 +431,9 @@ impl Gathered {
 /// takes the call for one without arguments.
 const CUT: &str = "{";
 
-/// Whether a text is a whole JSON object.
-pub(super) fn is_object(text: &str) -> bool {
-    let text = text.trim();
-    let ends = text.starts_with('{') && text.ends_with('}');
-    ends && serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
+/// The bytes that a call counts.
 fn size(call: &Call) -> usize {
-    call.id.len() + call.name.len() + call.arguments.len()
+    CALL_BYTES + call.id.len() + call.name.len() + call.arguments.len()
 }
 
 #[cfg(test)]
@@ -426,5 +514,39 @@ mod tests {
         all.change(1, |it| it.arguments.push_str("{}"));
         all.finish();
         assert_eq!((given(&mut all), all.calls()), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn a_call_without_any_text_counts_too() {
+        let mut all = Gathered::default();
+        (0..10).for_each(|place| all.begin(place, &Call::default(), false));
+        assert_eq!(all.bytes(), 10 * CALL_BYTES);
+        all.change(3, |it| it.arguments.push_str("{}"));
+        assert_eq!(all.bytes(), 10 * CALL_BYTES + 2);
+    }
+
+    #[test]
+    fn a_reply_with_too_many_calls_is_refused_and_keeps_no_more_of_them() {
+        let mut all = Gathered::default();
+        (0..CALLS_MAX as u64).for_each(|place| all.begin(place, &Call::default(), false));
+        assert_eq!(all.refusal(), None);
+        let bytes = all.bytes();
+        all.begin(0, &Call::new("more", "add", "{}"), false);
+        assert_eq!(all.refusal(), Some("a reply has at most 4096 calls"));
+        assert_eq!((all.calls_size().0, all.bytes()), (CALLS_MAX, bytes));
+    }
+
+    #[test]
+    fn a_call_keeps_its_id_and_its_name_until_others_come() {
+        let mut all = begun(&[(1, "{")]);
+        all.change(1, |it| it.arguments.push('}'));
+        assert_eq!(all.at(1), Some(&Call::new("1", "add", "{}")));
+        assert!(all.has_whole_arguments(1));
+        all.change(1, |it| it.name.push_str("sum"));
+        assert_eq!(all.at(1), Some(&Call::new("1", "sum", "{}")));
+        all.change(1, |it| it.arguments.push('}'));
+        assert!(!all.has_whole_arguments(1));
+        all.end_whole_calls();
+        assert_eq!(given(&mut all), [""; 0], "its arguments went on behind their end");
     }
 }

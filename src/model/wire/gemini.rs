@@ -86,7 +86,7 @@ impl Gemini {
             let arguments = args.map(arguments_text).unwrap_or_default();
             return self.call(&Call::new(word("id"), word("name"), arguments), false);
         };
-        open.add(call, self.gathered.is_marked());
+        open.add(call, &mut self.gathered);
         let parts = call["partialArgs"].as_array().into_iter().flatten();
         let texts: String = parts.filter_map(|it| it["stringValue"].as_str()).collect();
         self.gathered.change(self.next, |it| it.arguments += &texts);
@@ -114,8 +114,8 @@ impl Gemini {
         recount(&mut all.candidates, &usage["candidatesTokenCount"]);
         recount(&mut all.thoughts, &usage["thoughtsTokenCount"]);
         self.gathered.usage = Some(Usage {
-            input: all.prompt + all.tool_prompt,
-            output: all.candidates + all.thoughts,
+            input: all.prompt.saturating_add(all.tool_prompt),
+            output: all.candidates.saturating_add(all.thoughts),
             cached: all.cached,
             cache_written: 0,
             reasoning: all.thoughts,

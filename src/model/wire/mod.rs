@@ -13,6 +13,7 @@ pub(crate) mod parameters;
 mod anthropic;
 mod call_ids;
 mod framing;
+mod growing_object;
 mod gathered;
 mod partial_arguments;
 mod gemini;
@@ -331,10 +332,14 @@ pub(crate) trait Reader: Send {
     fn read(&mut self, data: &str) -> Result<(), Error>;
 
     /// Reads an event as it came. The two halves of a character may have come in two events.
+    ///
+    /// # Errors
+    /// Those of `read`, and if the reply goes beyond a limit of its parts.
     fn take(&mut self, data: &str) -> Result<(), Error> {
         let (data, is_marked) = json::marked(data);
         self.gathered_mut().set_marked(is_marked);
-        self.read(&data)
+        self.read(&data)?;
+        self.gathered().refusal().map_or(Ok(()), |why| Err(garbled(&data, &why)))
     }
 
     /// The parts of the reply, from the events so far.

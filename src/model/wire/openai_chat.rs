@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::gathered::is_object;
+use super::growing_object::is_object;
 use super::tool_schema::without_wide_bounds;
 use super::{
     Choices, Gathered, Reader, RequestContent, Served, answer_schema, arguments_text, count,
@@ -129,15 +129,16 @@ impl ToolCall {
         }
     }
 
-    /// Whether this part begins another call than `begun`, which has the same place.
-    fn is_other_than(&self, begun: &Call) -> bool {
+    /// Whether this part begins a call at a place: there is none yet, or the part is of another.
+    fn begins_call(&self, at: u64, gathered: &Gathered) -> bool {
+        let Some(begun) = gathered.at(at) else { return true };
         let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
         let id = self.id();
         let has_other_id = !id.is_empty() && !begun.id.is_empty() && id != begun.id;
         // Two calls may have one id, or none. Nothing can follow arguments that are whole.
         let more = self.function.as_ref().and_then(|it| it.arguments.as_deref());
-        let is_second =
-            is_object(&begun.arguments) && more.is_some_and(|it| is_object(&arguments_text(it)));
+        let is_second = gathered.has_whole_arguments(at)
+            && more.is_some_and(|it| is_object(&arguments_text(it)));
         !name.is_empty() && (has_other_id || is_second)
     }
 }
@@ -206,7 +207,7 @@ impl OpenAiChat {
         let at = more.index.unwrap_or(at);
         // Some providers give every call the same index. So a part with a name and a new id begins
         // another call.
-        if self.gathered.at(at).is_none_or(|it| more.is_other_than(it)) {
+        if more.begins_call(at, &self.gathered) {
             self.gathered.end_whole_calls();
             self.gathered.begin(at, &Call::default(), false);
         }

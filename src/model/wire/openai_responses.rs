@@ -19,6 +19,8 @@ use crate::model::{
 const NEXT: u64 = 1 << 32;
 
 const WIRE: Wire = Wire::OpenAiResponses;
+/// Bytes that the note of an item counts, for the memory that it takes.
+const NOTE_BYTES: usize = 32;
 
 /// A reply as OpenAI's responses write it.
 #[derive(Default)]
@@ -56,6 +58,14 @@ impl OpenAiResponses {
     fn say(&mut self, delta: &str, make: fn(String) -> Piece) {
         self.has_items = true;
         self.gathered.say(delta, make);
+    }
+
+    /// Adds a part of an item's text or refusal, and notes that it had events of its own.
+    fn say_of(&mut self, place: u64, delta: &str, make: fn(String) -> Piece) {
+        if !delta.is_empty() && self.said.insert(place) {
+            self.gathered.count_bytes(NOTE_BYTES);
+        }
+        self.say(delta, make);
     }
 
     /// Ends a call. The call's arguments are taken from `arguments` only if none came before.
@@ -168,14 +178,8 @@ impl Reader for OpenAiResponses {
                 self.has_items = true;
                 self.item(place, &event["item"]);
             }
-            "response.output_text.delta" => {
-                self.said.insert(place);
-                self.say(delta, Piece::Text);
-            }
-            "response.refusal.delta" => {
-                self.said.insert(place);
-                self.say(delta, Piece::Refusal);
-            }
+            "response.output_text.delta" => self.say_of(place, delta, Piece::Text),
+            "response.refusal.delta" => self.say_of(place, delta, Piece::Refusal),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.say(delta, Piece::Reasoning);
             }
@@ -337,6 +341,21 @@ mod tests {
             let refusal = Piece::Refusal("No.".to_owned());
             assert_eq!(reader.gathered().pieces, [refusal, Piece::Stop(Stop::End)]);
         }
+    }
+
+    #[test]
+    fn only_an_item_with_text_is_noted_and_its_note_counts() {
+        let mut reader = OpenAiResponses::default();
+        let mut read = |place: u64, delta: &str| {
+            let kind = "response.output_text.delta";
+            let event = json!({ "type": kind, "output_index": place, "delta": delta });
+            reader.read(&event.to_string()).unwrap();
+            (reader.said.len(), reader.gathered().bytes())
+        };
+        assert_eq!(read(1, ""), (0, 0));
+        assert_eq!(read(2, "a"), (1, NOTE_BYTES + 1));
+        assert_eq!(read(2, "b"), (1, NOTE_BYTES + 2));
+        assert_eq!(read(3, "c"), (2, 2 * NOTE_BYTES + 3));
     }
 
     #[test]

@@ -3,11 +3,17 @@
 
 use serde_json::{Map, Value};
 
+use super::Gathered;
 use crate::schema::json;
+use crate::schema::json::DEPTH_MAX;
 
 /// The largest index of an array in a path. A larger one is ignored, so that a short part can't ask
 /// for much memory.
 const INDEX_MAX: usize = 9_999;
+/// Bytes of a place in an array.
+const SLOT_BYTES: usize = size_of::<Value>();
+/// Bytes of a place in an object, beside its key's.
+const ENTRY_BYTES: usize = size_of::<(String, Value)>();
 
 /// The arguments so far.
 #[derive(Default)]
@@ -26,11 +32,15 @@ enum Step {
 }
 
 impl PartialArguments {
-    /// Adds the parts of a `functionCall`: whole arguments, and values with paths. `is_marked` says
-    /// whether their texts have marks for halves of surrogate pairs.
-    pub(super) fn add(&mut self, call: &Value, is_marked: bool) {
-        self.is_marked |= is_marked;
+    /// Adds the parts of a `functionCall`: whole arguments, and values with paths. The memory that
+    /// they take counts in `gathered` before it is taken. If that is beyond a limit, or a path is
+    /// too deep, the reply is refused, and further parts add nothing.
+    pub(super) fn add(&mut self, call: &Value, gathered: &mut Gathered) {
+        self.is_marked |= gathered.is_marked();
         if let Value::Object(args) = &call["args"] {
+            if gathered.reserve(bytes_of_entries(args)).is_none() {
+                return;
+            }
             self.arguments.extend(args.clone());
         }
         for part in call["partialArgs"].as_array().into_iter().flatten() {
@@ -39,7 +49,7 @@ impl PartialArguments {
             let continues = self.open.as_deref() == Some(path);
             self.open = goes_on.then(|| path.to_owned());
             let Some(value) = value(part) else { continue };
-            let Some(place) = self.place(path) else { continue };
+            let Some(place) = self.place(path, gathered) else { continue };
             match (place, value) {
                 (Value::String(text), Value::String(more)) if continues => text.push_str(&more),
                 (place, value) => *place = value,
@@ -54,19 +64,25 @@ impl PartialArguments {
     }
 
     /// The place in the arguments that a path leads to. It is made if there is none. None for a
-    /// path that isn't one.
-    fn place(&mut self, path: &str) -> Option<&mut Value> {
+    /// path that isn't one, and if the reply is refused.
+    fn place(&mut self, path: &str, gathered: &mut Gathered) -> Option<&mut Value> {
         let steps = steps(path)?;
+        if steps.len() > DEPTH_MAX {
+            gathered.refuse(format!("a path of its arguments has more than {DEPTH_MAX} steps"));
+        }
+        if gathered.refusal().is_some() {
+            return None;
+        }
         let (first, rest) = steps.split_first()?;
         let Step::Key(first) = first else { return None };
-        let mut place = self.arguments.entry(first.clone()).or_insert(Value::Null);
+        let mut place = entry(&mut self.arguments, first, gathered)?;
         for step in rest {
             place = match step {
                 Step::Key(key) => {
                     if !place.is_object() {
                         *place = Value::Object(Map::new());
                     }
-                    place.as_object_mut()?.entry(key.clone()).or_insert(Value::Null)
+                    entry(place.as_object_mut()?, key, gathered)?
                 }
                 Step::Index(index) => {
                     if !place.is_array() {
@@ -74,6 +90,7 @@ impl PartialArguments {
                     }
                     let all = place.as_array_mut()?;
                     if all.len() <= *index {
+                        gathered.reserve((index + 1 - all.len()) * SLOT_BYTES)?;
                         all.resize(index + 1, Value::Null);
                     }
                     all.get_mut(*index)?
@@ -84,12 +101,40 @@ impl PartialArguments {
     }
 }
 
+/// The place of a key in an object. It is made if there is none. None if the reply is refused.
+fn entry<'a>(
+    of: &'a mut Map<String, Value>,
+    key: &str,
+    gathered: &mut Gathered,
+) -> Option<&'a mut Value> {
+    if !of.contains_key(key) {
+        gathered.reserve(ENTRY_BYTES + key.len())?;
+    }
+    Some(of.entry(key).or_insert(Value::Null))
+}
+
+/// Bytes of memory that the entries of an object take.
+fn bytes_of_entries(of: &Map<String, Value>) -> usize {
+    of.iter().map(|(key, value)| ENTRY_BYTES + key.len() + bytes_behind(value)).sum()
+}
+
+/// Bytes of memory that a value takes beside its place.
+fn bytes_behind(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(all) => all.iter().map(|it| SLOT_BYTES + bytes_behind(it)).sum(),
+        Value::Object(all) => bytes_of_entries(all),
+        _ => 0,
+    }
+}
+
 /// The value of a part. None for a part without one.
 fn value(part: &Value) -> Option<Value> {
     if part.get("nullValue").is_some() {
         return Some(Value::Null);
     }
     let values = ["stringValue", "boolValue"].into_iter().find_map(|it| part.get(it));
+    let values = values.filter(|it| it.is_string() || it.is_boolean());
     values.cloned().or_else(|| number(part.get("numberValue")?))
 }
 
@@ -100,10 +145,11 @@ fn number(value: &Value) -> Option<Value> {
     Some(if value.is_f64() && is_whole { Value::from(number as i64) } else { value.clone() })
 }
 
-/// The steps of a path such as `$.a['b c'][0]`. None for any other text.
+/// The steps of a path such as `$.a['b c'][0]`. None for any other text. Of a path that is too
+/// deep, only the first steps, one more than [`DEPTH_MAX`].
 fn steps(path: &str) -> Option<Vec<Step>> {
     let (mut rest, mut steps) = (path.strip_prefix('$')?, Vec::new());
-    while !rest.is_empty() {
+    while !rest.is_empty() && steps.len() <= DEPTH_MAX {
         if let Some(after) = rest.strip_prefix('.') {
             let end = after.find(['.', '[']).unwrap_or(after.len());
             let (key, tail) = after.split_at(end);
@@ -146,12 +192,22 @@ mod tests {
 
     use super::*;
 
+    /// Adds parts, each in an event of its own, and returns why the reply is refused.
+    fn refusal(parts: &[Value]) -> Option<String> {
+        let (mut all, mut gathered) = (PartialArguments::default(), Gathered::default());
+        for part in parts {
+            all.add(&json!({ "partialArgs": [part] }), &mut gathered);
+        }
+        gathered.refusal().map(str::to_owned)
+    }
+
     #[expect(clippy::needless_pass_by_value, reason = "each case writes its values in place")]
     fn check(parts: Value, expected: Value) {
-        let mut all = PartialArguments::default();
+        let (mut all, mut gathered) = (PartialArguments::default(), Gathered::default());
         for part in parts.as_array().unwrap() {
-            all.add(&json!({ "partialArgs": [part] }), false);
+            all.add(&json!({ "partialArgs": [part] }), &mut gathered);
         }
+        assert_eq!(gathered.refusal(), None);
         assert_eq!(serde_json::from_str::<Value>(&all.whole()).unwrap(), expected);
     }
 
@@ -186,5 +242,35 @@ mod tests {
             { "jsonPath": "$.a", "stringValue": "x" }, { "jsonPath": "$.a", "stringValue": "y" },
         ]);
         check(twice, json!({ "a": "y" }));
+    }
+
+    #[test]
+    fn a_path_is_at_most_as_deep_as_json() {
+        let part = |depth: usize| {
+            let path = format!("${}", ".a".repeat(depth));
+            json!({ "jsonPath": path, "boolValue": true })
+        };
+        assert_eq!(refusal(&[part(DEPTH_MAX)]), None);
+        let expected = format!("a path of its arguments has more than {DEPTH_MAX} steps");
+        assert_eq!(refusal(&[part(DEPTH_MAX + 1)]), Some(expected.clone()));
+        assert_eq!(refusal(&[part(100_000)]), Some(expected));
+    }
+
+    #[test]
+    fn the_places_that_paths_make_count_before_they_are_made() {
+        let slots = |key: usize| json!({ "jsonPath": format!("$.{key}[9999]"), "nullValue": 0 });
+        let (mut all, mut gathered) = (PartialArguments::default(), Gathered::default());
+        all.add(&json!({ "partialArgs": [slots(1)] }), &mut gathered);
+        assert_eq!(gathered.bytes(), 10_000 * SLOT_BYTES + ENTRY_BYTES + 1);
+        all.add(&json!({ "partialArgs": [slots(1)] }), &mut gathered);
+        assert_eq!(gathered.bytes(), 10_000 * SLOT_BYTES + ENTRY_BYTES + 1, "they are there");
+        let before = gathered.bytes();
+        all.add(&json!({ "args": { "ab": ["c", 7] } }), &mut gathered);
+        assert_eq!(gathered.bytes() - before, ENTRY_BYTES + 2 + 2 * SLOT_BYTES + 1);
+        let many: Vec<Value> = (0..100).map(slots).collect();
+        let (mut all, mut gathered) = (PartialArguments::default(), Gathered::default());
+        all.add(&json!({ "partialArgs": many }), &mut gathered);
+        assert_eq!(gathered.refusal(), Some("its arguments take more than 4194304 bytes"));
+        assert!(all.arguments.len() < 20 && gathered.bytes() <= 4 << 20);
     }
 }

@@ -308,6 +308,16 @@ fn a_count_that_is_missing_or_zero_takes_nothing_back() {
 }
 
 #[test]
+fn counts_that_are_too_large_to_add_up_stay_at_the_most() {
+    let counts = json!({
+        "promptTokenCount": u64::MAX, "toolUsePromptTokenCount": 1,
+        "candidatesTokenCount": 1, "thoughtsTokenCount": u64::MAX,
+    });
+    let found = usage(Wire::Gemini, &[json!({ "candidates": [{}], "usageMetadata": counts })]);
+    assert_eq!((found.input, found.output), (u64::MAX, u64::MAX));
+}
+
+#[test]
 fn every_wire_has_a_word_for_a_reply_that_reached_its_limit() {
     let check = |wire: Wire, event: Value| {
         let pieces = read(wire, std::slice::from_ref(&event));

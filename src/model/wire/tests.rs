@@ -146,6 +146,35 @@ fn arguments_may_be_as_deep_as_a_payload() {
 }
 
 #[test]
+fn a_reply_has_so_many_calls_at_most() {
+    for wire in Wire::ALL {
+        let mut reader = wire.reader();
+        let mut take = |at: usize| {
+            let place = format!("\"output_index\":{at}");
+            reader.take(&calls(wire, "{}").replace("\"output_index\":0", &place))
+        };
+        assert!((0..gathered::CALLS_MAX).all(|at| take(at).is_ok()), "{wire}");
+        let error = take(gathered::CALLS_MAX).unwrap_err();
+        assert_eq!(error.kind, Kind::Garbled, "{wire}");
+        assert!(error.message.ends_with("a reply has at most 4096 calls"), "{wire}: {error}");
+    }
+}
+
+#[test]
+fn arguments_in_parts_are_refused_beyond_what_they_may_take() {
+    let check = |path: &str| {
+        let part = json!({ "jsonPath": path, "boolValue": true });
+        let call = json!({ "name": "t", "willContinue": true, "partialArgs": [part] });
+        let event =
+            json!({ "candidates": [{ "content": { "parts": [{ "functionCall": call }] } }] });
+        let error = Wire::Gemini.reader().take(&event.to_string()).unwrap_err();
+        assert_eq!(error.kind, Kind::Garbled);
+    };
+    check(&format!("${}", ".a".repeat(100_000)));
+    check(&format!("$.a{}", "[9999]".repeat(20)));
+}
+
+#[test]
 fn two_calls_of_one_place_and_one_id_are_two_calls() {
     let part = |id: &str, arguments: &str| {
         format!(

@@ -6,8 +6,9 @@ use pumphouse::listeners;
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::words::Response;
 use pumphouse::log::MemoryLog;
-use pumphouse::model::{ProviderEvents, Secret};
+use pumphouse::model::ProviderEvents;
 use pumphouse::prelude::*;
+use pumphouse::secret::Secret;
 use pumphouse::sink::{Item, Sink};
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! A sink that sends to a WebSocket.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -9,6 +10,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite;
 
 use super::server::Peer;
 use super::{logged, push, scene, until};
@@ -178,4 +180,30 @@ fn a_peer_is_reached_by_tls_if_the_system_trusts_it() {
     drop(peer.go());
     let traces = std::fs::read_to_string(scene.path("traces.txt")).unwrap();
     assert!(!traces.contains("secret4711"), "{traces}");
+}
+
+/// Each ping has a pong, which nobody reads: the peer never does.
+#[test]
+fn a_peer_that_sends_pings_and_reads_nothing_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let mut raw = stream.try_clone().unwrap();
+            std::thread::spawn(move || {
+                let Ok(_socket) = tungstenite::accept(stream) else { return };
+                // Unmasked pings with 125 bytes.
+                let ping = [&[0x89, 125][..], &[b'x'; 125]].concat().repeat(512);
+                while raw.write_all(&ping).is_ok() {}
+            });
+        }
+    });
+    let scene = scene(&sinks(port, ""));
+    let traces = std::fs::File::create(scene.path("traces.txt")).unwrap();
+    let server = scene.serve_traced(&[], traces.into());
+    push(&scene, &server);
+    until("the sink leaves it", || {
+        let traces = std::fs::read_to_string(scene.path("traces.txt")).unwrap();
+        traces.contains("it sent 1024 messages, and not the pong that was waited for")
+    });
 }
