@@ -57,7 +57,8 @@ impl OpenEntries {
         match mark.kind {
             Marked::Started(attempt, as_of) => {
                 let last = waiting.started.entry(mark.listener.clone()).or_default();
-                if attempt >= last.attempt {
+                // A start with the number 0 says only that the listener gets the entry.
+                if attempt > 0 || last.attempt == 0 {
                     *last = LastStart { attempt, as_of };
                 }
             }

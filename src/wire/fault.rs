@@ -122,6 +122,12 @@ codes! {
     ListenerGone = 30, "Send it to a listener that exists now.", retry false;
     /// The pump itself failed.
     Broken = 31, "The operator must restart the pump, and report what its traces say.", retry true;
+    /// The listener begins no handler, because `stuck_handlers_max` of its handlers ran out of time
+    /// and still block their threads.
+    Stuck = 32, "Send it again later; if that doesn't help, the operator must restart the pump.",
+        retry true;
+    /// The process ended whenever the message was handled, twice with nothing else under way.
+    Poisonous = 33, "Send it again only in another form; the log has the message.", retry false;
     /// The thread has ended: it is closed, cancelled or failed.
     ThreadEnded = 40, "Open another thread; what this one has stays in the log.", retry false;
     /// The message's thread was cancelled before the message was answered.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use crate::engine::build::one_by_one;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::shared::Shared;
@@ -52,8 +53,10 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
             since,
             asked,
             last_emission,
+            is_held: false,
         });
     }
+    one_by_one::handle(shared, &mut threads).await;
     for (thread, left) in threads {
         shared.workers.post(&thread, Mail::Resume(thread.clone(), left));
     }

@@ -298,7 +298,8 @@ impl Stage {
             let sent = all.iter().filter(|it| it.cause.as_ref() == Some(&id));
             let sent = sent.map(|it| Entry::kept(it)).collect();
             let asked = asked_by(&self.log, &open).now_or_never().unwrap().unwrap();
-            let left = Unfinished { open, sent, since: Vec::new(), asked, last_emission: 0 };
+            let (since, is_held) = (Vec::new(), false);
+            let left = Unfinished { open, sent, since, asked, last_emission: 0, is_held };
             threads.entry(id.thread).or_default().push(left);
         }
         threads.into_iter().map(|(id, left)| self.step(Event::Resume(id, left))).collect()

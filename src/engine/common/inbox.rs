@@ -29,6 +29,8 @@ pub(crate) enum Mail {
     Folds(ThreadId, oneshot::Sender<Cached>),
     /// Entries of a thread that were unfinished when the pump stopped.
     Resume(ThreadId, Vec<Unfinished>),
+    /// The worker may handle what was posted so far. Pushes and timers wait for [`Mail::Begin`].
+    BeginUnfinished,
     /// Every unfinished entry has been posted, so the worker may begin.
     Begin,
     /// Asks the worker to answer when nothing is left to do.

@@ -51,14 +51,14 @@ impl Hand {
         Some(Hand { first, more, parked: taken, as_of })
     }
 
-    /// Returns the marks of the start. The start of a pure listener needs none, unless a replay
-    /// would otherwise not know what the handler saw.
+    /// Returns the marks of the start. The first start of a pure listener needs none, unless a
+    /// replay would otherwise not know what the handler saw.
     fn started(&self, registered: &Registered) -> impl Iterator<Item = Mark> {
         let is_wide = registered.takes_queue || registered.traits.up_to_date;
         let as_of = is_wide.then_some(self.as_of);
         let taken = self.more.len() - self.parked;
         let all = std::iter::once(&self.first).chain(self.more.iter().take(taken));
-        all.filter(move |_| is_wide || !registered.traits.pure)
+        all.filter(move |it| is_wide || !registered.traits.pure || it.attempt > 1)
             .map(move |it| it.started(registered.name.clone(), as_of))
     }
 }
@@ -105,6 +105,9 @@ impl Thread {
             if registered.traits.serial && lane.running > 0 {
                 return;
             }
+            if lane.waiting.front().is_some_and(|it| it.is_held) {
+                return;
+            }
             if !registered.traits.inline && !out.promise(listener, world) {
                 if !std::mem::replace(&mut lane.starving, true) {
                     out.starving.push((listener, self.id.clone()));
@@ -143,7 +146,9 @@ impl Thread {
             if world.routes.handler(start.receiver).takes_folds {
                 self.folds.note_start(listener, start.as_of);
             }
-            let running = Running::new(first, more, root, &start);
+            let is_wide = registered.takes_queue || registered.traits.up_to_date;
+            let mut running = Running::new(first, more, root, &start);
+            running.as_of = is_wide.then_some(as_of);
             self.running.insert((seq, listener), running);
             out.effects.push(Effect::Start(Box::new(start)));
         }
@@ -252,7 +257,14 @@ impl Thread {
         let registered = &world.routes.listeners[key.listener];
         let seconds = registered.timeout_us as f64 / 1e6;
         let text = format!("{} took longer than its {seconds} s", registered.name);
-        let fault = Fault::new(Code::TimeOut, text);
+        let fault = match registered.leaves_unknown(&running.first.entry) {
+            false => Fault::new(Code::TimeOut, text),
+            true => Fault {
+                advice: Some(Code::OutcomeUnknown.advice().to_owned()),
+                retry: Some(false),
+                ..Fault::new(Code::TimeOut, text + "; what it had done by then is unknown")
+            },
+        };
         self.complain(&Part::of(&running, key.listener), &fault, world, out);
         self.consume(running, key.listener, None, world, out);
     }

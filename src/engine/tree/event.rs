@@ -73,6 +73,8 @@ pub(crate) struct Unfinished {
     /// If the listener has `takes_queue`: the number of the last emission that the listener sent
     /// before it began to handle the entry. Otherwise 0.
     pub(crate) last_emission: u64,
+    /// Whether the entry waits until it is let go: see `tree/trial.rs`.
+    pub(crate) is_held: bool,
 }
 
 /// A checked emission, or the fault that keeps it from being sent.
@@ -141,6 +143,10 @@ pub(crate) enum Event {
     /// The pump has started again. These entries of the thread were unfinished when the pump
     /// stopped.
     Resume(ThreadId, Vec<Unfinished>),
+    /// A message that was held after the start is handled alone.
+    Trial(Key, Trial),
+    /// All messages of the thread that were held after the start are handled.
+    LetGo(ThreadId),
     /// A listener has a free place again. The thread has deliveries that wait for such a place.
     Room(ThreadId, usize),
     /// A handler can't begin, since a fold of its listener panicked.
@@ -149,6 +155,18 @@ pub(crate) enum Event {
     Due(Key),
     /// Payloads for the organism's own thread.
     Note(ThreadId, Words),
+}
+
+/// A step of handling a message alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// The message is not to be handled for a while. If the process ends meanwhile, something else
+    /// ended it.
+    Pause,
+    /// The message is handled. This is the attempt with this number.
+    Begin(u32),
+    /// From now on the message isn't handled alone any more.
+    Over,
 }
 
 /// Payloads of the pump itself, on their way into the organism's own thread.
@@ -169,9 +187,11 @@ impl Event {
         match self {
             Event::Push(it, _)
             | Event::Resume(it, _)
+            | Event::LetGo(it)
             | Event::Room(it, _)
             | Event::Note(it, ..) => it,
             Event::Sent(key, ..)
+            | Event::Trial(key, _)
             | Event::Return(key, _)
             | Event::Overtime(key)
             | Event::Unfolded(key, _)

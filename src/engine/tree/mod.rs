@@ -31,6 +31,7 @@
 //! - `undelivered_report`: tells senders if no listener got an emission.
 //! - `shared_answers`, `coalesce`: one answer to several messages or pushes.
 //! - `parked`: messages that a serial listener keeps unconsumed.
+//! - `trial`: messages whose handling may be what ends the process.
 //! - `resume`: continues a thread's unfinished work after a stop.
 //! - `child_threads`: opens and ends child threads, and hands their results to the parent.
 //! - `stopped_listeners`: listeners that are stopped in a thread, since a fold panicked.
@@ -61,6 +62,7 @@ mod parked;
 mod withdraw;
 mod delivery;
 mod emit;
+pub(crate) mod trial;
 mod resume;
 pub(crate) mod step;
 mod reservations;

@@ -7,11 +7,24 @@ use crate::engine::tree::due_time::Until;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Unfinished};
 use crate::engine::tree::loop_guard::Chain;
+use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Part;
 use crate::engine::tree::thread::{Delivery, Later, Thread};
+use crate::engine::tree::trial::{self, ATTEMPTS_MAX};
 use crate::listener::Entry;
-use crate::log::{Flags, Mark};
+use crate::log::{Flags, LastStart, Mark};
 use crate::wire::{Code, Fault};
+
+/// Why an unfinished message isn't handled.
+#[derive(Clone, Copy)]
+enum Why {
+    /// Its handling had begun, and isn't to be done twice.
+    Unknown,
+    /// Its listener is no longer there.
+    Gone,
+    /// Its handling ends the process.
+    Poisonous,
+}
 
 /// Consumes the unfinished entries of a thread that has ended meanwhile. Nothing runs in such a
 /// thread.
@@ -35,9 +48,10 @@ impl Thread {
     /// Continues unfinished entries. A parked entry is parked again, and a waiting one waits again.
     /// An entry is handled if no handler had started on it. An entry on which a handler had started
     /// is handled again if its listener is idempotent. Otherwise the entry's sender is told that
-    /// the outcome is unknown. If the listener no longer exists, the sender is told so.
+    /// the outcome is unknown. If the listener no longer exists, the sender is told so, and so is
+    /// the sender of a message that ends the process whenever it is handled.
     pub(crate) fn resume(&mut self, left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
-        for Unfinished { open, sent, since, asked, last_emission } in left {
+        for Unfinished { open, sent, since, asked, last_emission, is_held } in left {
             let entry = Entry::kept(&open.entry);
             let root = asked.as_ref().map_or(0, Entry::seq);
             if let Some(push) = asked {
@@ -78,33 +92,53 @@ impl Thread {
                         if attempt == 0
                             && !world.routes.listeners[receiver.listener].traits.pure =>
                     {
-                        self.wait(receiver, Delivery::new(receiver, entry.clone(), root));
+                        let first = Delivery::new(receiver, entry.clone(), root);
+                        self.wait(receiver, Delivery { is_held, ..first });
                     }
                     Some(receiver)
                         if world.routes.listeners[receiver.listener].is_idempotent(&entry) =>
                     {
-                        let sent = sent
-                            .iter()
-                            .filter(|it| it.from() == &*name || it.from() == CORE_NAME)
-                            .cloned()
-                            .collect();
-                        let again = Delivery::new(receiver, entry.clone(), root);
-                        let traits = &world.routes.listeners[receiver.listener].traits;
-                        let as_of = last.as_of.filter(|_| traits.up_to_date);
-                        let attempt = attempt + 1;
-                        self.wait(receiver, Delivery { attempt, sent, as_of, ..again });
+                        let own = |it: &&Entry| [&*name, CORE_NAME].contains(&it.from());
+                        let sent = sent.iter().filter(own).cloned().collect();
+                        let first = Delivery::new(receiver, entry.clone(), root);
+                        let again = Delivery { sent, is_held, ..first };
+                        self.handle_again(receiver, again, last, world, out);
                     }
-                    _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
+                    _ => {
+                        let why = if receiver.is_some() { Why::Unknown } else { Why::Gone };
+                        self.give_up(&entry, &name, attempt, why, world, out);
+                    }
                 }
             }
             // Some listeners that shared the payload's name may be gone. Their deliveries are given
             // up.
             for gone in closed..open.entry.receivers as usize {
                 let name = format!("gone-{gone}").into();
-                self.give_up(&entry, &name, 0, false, world, out);
+                self.give_up(&entry, &name, 0, Why::Gone, world, out);
             }
         }
         self.start_all(world, out);
+    }
+
+    /// Handles a message once more, unless it was under way at too many ends of the process.
+    fn handle_again(
+        &mut self,
+        receiver: Receiver,
+        again: Delivery,
+        last: LastStart,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[receiver.listener];
+        let begun = trial::attempts(last, registered.traits.pure);
+        if begun >= ATTEMPTS_MAX {
+            let name = &registered.name;
+            return self.give_up(&again.entry, name, begun, Why::Poisonous, world, out);
+        }
+        let as_of = last.as_of.filter(|_| registered.traits.up_to_date);
+        // What is held is counted when it is let go.
+        let attempt = if again.is_held { begun } else { begun + 1 };
+        self.wait(receiver, Delivery { attempt, as_of, ..again });
     }
 
     fn give_up(
@@ -112,15 +146,26 @@ impl Thread {
         entry: &Entry,
         listener: &Arc<str>,
         attempt: u32,
-        known: bool,
+        why: Why,
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let fault = if known {
-            let text = format!("the pump stopped while {listener} was at it");
-            Fault::new(Code::OutcomeUnknown, text)
-        } else {
-            Fault::new(Code::ListenerGone, "a listener that had the message is no longer there")
+        let fault = match why {
+            Why::Unknown => {
+                let text = format!("the pump stopped while {listener} was at it");
+                Fault::new(Code::OutcomeUnknown, text)
+            }
+            Why::Gone => {
+                Fault::new(Code::ListenerGone, "a listener that had the message is no longer there")
+            }
+            Why::Poisonous => {
+                let text = format!(
+                    "the pump ended {attempt} times while {listener} was at it, twice of them with \
+                     nothing else under way"
+                );
+                tracing::error!(entry = %entry.id(), %listener, "{text}; it is handled no more");
+                Fault::new(Code::Poisonous, text)
+            }
         };
         let part = Part {
             message: entry.clone(),

@@ -320,6 +320,16 @@ impl Tree {
                 // Another thread of the tree was resumed first, and ended this one.
                 None => resume::consume_all(left, world, out),
             },
+            Event::Trial(key, trial) => {
+                if let Some(thread) = self.threads.get_mut(&key.thread) {
+                    thread.try_alone(&key, trial, world, out);
+                }
+            }
+            Event::LetGo(thread) => {
+                if let Some(thread) = self.threads.get_mut(&thread) {
+                    thread.let_go_held(world, out);
+                }
+            }
             Event::Note(thread, Words { all, cause, done }) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
                     all.into_iter().for_each(|it| thread.say(it, cause.clone(), world, out));

@@ -187,6 +187,8 @@ pub(crate) struct Delivery {
     /// If the message is parked: the time in its `Mark::Waits`. This time never comes. Its value
     /// says how the message is parked.
     pub(crate) parked: Option<u64>,
+    /// Whether the delivery waits until it is let go: see `tree/trial.rs`.
+    pub(crate) is_held: bool,
 }
 
 impl Delivery {
@@ -194,7 +196,17 @@ impl Delivery {
     pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Delivery {
         let (chain, sent) = (Chain::default(), VecDeque::new());
         let handler = receiver.handler;
-        Delivery { entry, handler, attempt: 1, root, chain, sent, as_of: None, parked: None }
+        Delivery {
+            entry,
+            handler,
+            attempt: 1,
+            root,
+            chain,
+            sent,
+            as_of: None,
+            parked: None,
+            is_held: false,
+        }
     }
 
     /// Returns the record that a handler of this listener begins with the delivery. `as_of` is the
@@ -213,6 +225,8 @@ pub(crate) struct Running {
     /// The other messages that the handler handles: those that a serial listener took from its
     /// queue, and those that it had parked.
     pub(crate) more: Vec<Delivery>,
+    /// The number of the last entry that the handler sees, if the record of its start has it.
+    pub(crate) as_of: Option<u64>,
     /// The number of the push that the emissions belong to, or 0 if they belong to none.
     pub(crate) root: u64,
     pub(crate) emitted: usize,
@@ -239,6 +253,7 @@ impl Running {
         Running {
             first,
             more,
+            as_of: None,
             root,
             emitted: 0,
             silent: 0,

@@ -19,7 +19,7 @@ use crate::engine::common::runtime::Sleep;
 use crate::engine::common::shared::Shared;
 use crate::engine::runtime_port::Port;
 use crate::engine::tree::effect::{Effect, Places, Room, World};
-use crate::engine::tree::event::{Event, Key, Ready, Start};
+use crate::engine::tree::event::{Event, Key, Start};
 use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::worker::host::EngineHost;
@@ -77,11 +77,15 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
     /// Deliveries that wait for a time or an entry, of all trees of this worker, loaded or not.
     pub(crate) waits: Waits,
-    timer: Option<(u64, Sleep)>,
+    pub(crate) timer: Option<(u64, Sleep)>,
     mail: Vec<Mail>,
     /// If the log failed: the fault with which pushes are refused.
     pub(crate) dead: Option<Fault>,
     pub(crate) begun: bool,
+    /// Whether pushes and timers wait, since unfinished entries are handled alone.
+    pub(crate) only_unfinished: bool,
+    /// The pushes that wait meanwhile.
+    later_pushes: Vec<Mail>,
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     pub(crate) now_us: u64,
@@ -92,12 +96,19 @@ pub(crate) struct Worker<P: Port> {
 /// A handler that runs as a task.
 pub(crate) struct Task {
     pub(crate) deadline_us: u64,
-    /// Whether the handler exceeded its deadline and was told to stop.
-    pub(crate) late: bool,
+    pub(crate) stage: TaskStage,
 }
 
-/// While a delivery waits for a time of the wall clock, that clock is read at least this often.
-const LOOK_AT_CLOCK_US: u64 = 500_000;
+/// How far a handler's task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskStage {
+    /// The handler's time isn't up.
+    InTime,
+    /// The handler exceeded its deadline and was told to stop.
+    Late,
+    /// The handler was told to stop and goes on, so it blocks a thread. Its place is free again.
+    Stuck,
+}
 
 /// If `ahead_us` differs by less than this from the value that was noted last, the difference is
 /// drift. Otherwise the wall clock was set.
@@ -106,9 +117,6 @@ const SET_US_MIN: u64 = 100_000;
 /// If the wall clock is set back by at least this, deliveries that wait for a time of the wall
 /// clock are due at once.
 const SET_BACK_US: i64 = 1_000_000;
-
-/// How long a handler whose time is up may take to stop before it is reported.
-const GRACE_US: u64 = 1_000_000;
 
 impl<P: Port> Worker<P> {
     pub(crate) fn new(port: P, number: usize, shared: Arc<Shared>) -> Worker<P> {
@@ -137,6 +145,8 @@ impl<P: Port> Worker<P> {
             mail: Vec::new(),
             dead: None,
             begun: false,
+            only_unfinished: false,
+            later_pushes: Vec::new(),
             stopped: false,
             drains: Vec::new(),
         }
@@ -204,6 +214,7 @@ impl<P: Port> Worker<P> {
                 let fault = self.dead.clone();
                 fault.into_iter().for_each(|it| self.shared.refuse(&push, it));
             }
+            push @ Mail::Push { .. } if self.only_unfinished => self.later_pushes.push(push),
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
                 Some(TreeSlot::Waking(waiting)) => {
                     waiting.push(Mail::Push { thread, drawn, push });
@@ -240,7 +251,13 @@ impl<P: Port> Worker<P> {
             },
             // An error means that the receiver no longer waits.
             Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
-            Mail::Begin => self.begun = true,
+            Mail::BeginUnfinished => (self.begun, self.only_unfinished) = (true, true),
+            Mail::Begin => {
+                (self.begun, self.only_unfinished) = (true, false);
+                for push in std::mem::take(&mut self.later_pushes) {
+                    self.read(push);
+                }
+            }
             Mail::Drain(done) => self.drains.push(done),
             Mail::Stop => self.stop(),
         }
@@ -382,15 +399,6 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    fn ended(&mut self, key: Key, ready: Option<Vec<Ready>>) {
-        let Some(task) = self.tasks.remove(&key) else { return };
-        let listener = key.listener;
-        if let Some(ready) = ready.filter(|_| !task.late) {
-            self.give(&key.thread.clone(), Event::Return(key, ready));
-        }
-        self.leave(listener);
-    }
-
     /// Frees a handler's place, and tells the workers that wait for one.
     pub(crate) fn leave(&self, listener: usize) {
         if self.shared.routes.listeners[listener].traits.inline {
@@ -427,57 +435,6 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Ends the handlings whose time is up, and passes the deliveries that are due to their trees.
-    fn check_time(&mut self, context: &mut Context<'_>) -> bool {
-        if self.tasks.is_empty() {
-            self.soonest_us = u64::MAX;
-        }
-        let due = self.waits.next_us().filter(|_| self.begun);
-        let mut next = self.soonest_us.min(due.unwrap_or(u64::MAX));
-        if self.begun && self.waits.go_by_clock() {
-            next = next.min(self.now_us.saturating_add(LOOK_AT_CLOCK_US));
-        }
-        if next == u64::MAX {
-            self.timer = None;
-            return false;
-        }
-        if self.timer.as_ref().is_none_or(|(at, _)| *at > next) {
-            self.timer = Some((next, Box::pin(self.port.sleep_until(next))));
-        }
-        let Some((_, timer)) = &mut self.timer else { return false };
-        if timer.as_mut().poll(context).is_pending() {
-            return false;
-        }
-        self.timer = None;
-        let now = self.now_us.max(self.port.now_us());
-        let mut over = Vec::new();
-        for (key, task) in self.tasks.iter_mut().filter(|(_, it)| it.deadline_us <= now) {
-            let name = &self.shared.routes.listeners[key.listener].name;
-            if task.late {
-                task.deadline_us = u64::MAX;
-                tracing::error!(listener = %name, "a handler never yields; its place is lost");
-            } else {
-                (task.late, task.deadline_us) = (true, now + GRACE_US);
-                over.push(key.clone());
-            }
-        }
-        self.soonest_us = self.tasks.values().map(|it| it.deadline_us).min().unwrap_or(u64::MAX);
-        over.sort_unstable_by(|a, b| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
-        for key in over {
-            self.give(&key.thread.clone(), Event::Overtime(key));
-        }
-        let due = if self.begun { self.waits.due(now) } else { Vec::new() };
-        for key in due {
-            let (tree, thread) = (key.thread.tree(), key.thread.clone());
-            if self.trees.contains_key(&tree) {
-                self.give(&thread, Event::Due(key));
-            } else {
-                self.wake(tree, Mail::Event(thread, Event::Due(key)));
-            }
-        }
-        true
-    }
-
     /// Unloads quiet trees while more than `trees_awake_max` are in memory.
     pub(crate) fn forget(&mut self) {
         let mut heard = 0;
@@ -506,7 +463,7 @@ impl<P: Port> Worker<P> {
             && self.lanes.is_empty()
             && self.waking.is_empty()
             && self.crowded.is_empty()
-            && self.tasks.values().all(|it| it.late)
+            && self.tasks.values().all(|it| it.stage != TaskStage::InTime)
             && self.run_queue.is_empty();
         if idle {
             for drain in self.drains.drain(..) {

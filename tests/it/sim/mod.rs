@@ -4,6 +4,7 @@
 mod check;
 mod clients;
 mod found;
+mod poison;
 mod world;
 
 use std::fmt::Write;

@@ -54,7 +54,7 @@ jobs! {
 pub(super) struct Said {
     /// What.
     #[payload(attribute)]
-    n: u64,
+    pub(super) n: u64,
 }
 
 /// A job of some kind.

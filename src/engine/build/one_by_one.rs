@@ -1,0 +1,126 @@
+//! Handles messages alone, one after another, if they were under way whenever the process ended.
+//! Nothing else is handled meanwhile: neither pushes nor timers nor other unfinished work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::engine::common::inbox::Mail;
+use crate::engine::common::shared::Shared;
+use crate::engine::tree::event::{Event, Key, Trial, Unfinished};
+use crate::engine::tree::trial::{ATTEMPTS_MAX, ATTEMPTS_TOGETHER, attempts};
+use crate::id::ThreadId;
+use crate::listener::Entry;
+use crate::log::LastStart;
+
+/// How long a message is handled alone. After that, it is handled together with the others.
+const ALONE: Duration = Duration::from_secs(10);
+/// How long a message waits, with nothing under way, before it is handled alone for the second
+/// time. A longer pause makes it less likely that a message is found poisonous because somebody
+/// kills the process again and again.
+const PAUSE: Duration = Duration::from_secs(15);
+/// How long messages are handled alone at one start. The others are then handled together.
+const ALL: Duration = Duration::from_secs(60);
+
+/// A message that is to be handled alone.
+struct Suspect {
+    key: Key,
+    /// How many attempts ended with the process.
+    attempts: u32,
+}
+
+/// Handles messages alone that were under way at [`ATTEMPTS_TOGETHER`] ends of the process in a
+/// row. Takes the unfinished entries of their threads from `threads`.
+pub(super) async fn handle(shared: &Shared, threads: &mut BTreeMap<ThreadId, Vec<Unfinished>>) {
+    let mut suspects: Vec<Suspect> =
+        threads.values().flatten().flat_map(|it| suspects(shared, it)).collect();
+    if suspects.is_empty() {
+        return;
+    }
+    // A message that has ended the process alone is handled first.
+    suspects.sort_by_key(|it| std::cmp::Reverse(it.attempts));
+    tracing::warn!(
+        count = suspects.len(),
+        "messages were under way whenever the pump ended; they are handled one by one"
+    );
+    let mut held: Vec<ThreadId> = suspects.iter().map(|it| it.key.thread.clone()).collect();
+    held.sort_unstable();
+    held.dedup();
+    for thread in &held {
+        let Some(mut left) = threads.remove(thread) else { continue };
+        left.iter_mut().for_each(|it| it.is_held = true);
+        shared.workers.post(thread, Mail::Resume(thread.clone(), left));
+    }
+    shared.workers.inboxes.iter().for_each(|it| it.post(Mail::BeginUnfinished));
+    let until_us = after(shared, ALL);
+    for suspect in suspects {
+        if shared.runtime.now_us() >= until_us {
+            tracing::warn!("the rest of these messages are handled together");
+            break;
+        }
+        handle_alone(shared, suspect).await;
+    }
+    for thread in held {
+        post(shared, &thread, Event::LetGo(thread.clone()));
+    }
+}
+
+async fn handle_alone(shared: &Shared, Suspect { key, attempts }: Suspect) {
+    let thread = key.thread.clone();
+    if attempts > ATTEMPTS_TOGETHER {
+        post(shared, &thread, Event::Trial(key.clone(), Trial::Pause));
+        shared.runtime.sleep_until(after(shared, PAUSE)).await;
+    }
+    post(shared, &thread, Event::Trial(key.clone(), Trial::Begin(attempts + 1)));
+    tokio::select! {
+        biased;
+        () = idle(shared) => {}
+        () = shared.runtime.sleep_until(after(shared, ALONE)) => {
+            post(shared, &thread, Event::Trial(key, Trial::Over));
+        }
+    }
+}
+
+/// Waits until all workers have nothing to do.
+async fn idle(shared: &Shared) {
+    // A worker may send mail to another worker that was idle before it.
+    for inbox in shared.workers.inboxes.iter().chain(&shared.workers.inboxes) {
+        let (done, idle) = oneshot::channel();
+        inbox.post(Mail::Drain(done));
+        // An error means that the worker has stopped.
+        let _ = idle.await;
+    }
+}
+
+/// The deliveries of an unfinished entry that are to be handled alone.
+fn suspects(shared: &Shared, unfinished: &Unfinished) -> Vec<Suspect> {
+    let open = &unfinished.open;
+    let entry = Entry::kept(&open.entry);
+    let mut all = Vec::new();
+    for (name, receiver) in shared.routes.left_to(&entry, &open.started) {
+        let Some(listener) = receiver.map(|it| it.listener) else { continue };
+        let is_over = open.consumed.contains(&name) || open.waits.iter().any(|it| it.0 == name);
+        let registered = &shared.routes.listeners[listener];
+        if is_over || !registered.is_idempotent(&entry) {
+            continue;
+        }
+        let last = open.started.iter().find(|(it, _)| *it == name);
+        let last = last.map_or_else(LastStart::default, |(_, last)| *last);
+        let attempts = attempts(last, registered.traits.pure);
+        if (ATTEMPTS_TOGETHER..ATTEMPTS_MAX).contains(&attempts) {
+            let key = Key { thread: entry.thread().clone(), seq: entry.seq(), listener };
+            all.push(Suspect { key, attempts });
+        }
+    }
+    all
+}
+
+fn post(shared: &Shared, thread: &ThreadId, event: Event) {
+    shared.workers.post(thread, Mail::Event(thread.clone(), event));
+}
+
+fn after(shared: &Shared, time: Duration) -> u64 {
+    let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX / 2);
+    shared.runtime.now_us().saturating_add(us)
+}
