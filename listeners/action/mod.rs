@@ -32,10 +32,10 @@ pub use super::words::action as words;
 use std::sync::Arc;
 
 use pumphouse::id::EntryId;
+use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Context, Described, FromContext, IntoEmit, Need, Withdraw};
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
-use pumphouse::xml::writable;
 use serde_json::Value;
 
 pub use self::actions::{Actions, action_of};
@@ -162,7 +162,6 @@ impl Handling {
                         }
                         Err(ActionError { code, message }) => {
                             let (of, attempt) = (*action, *attempt);
-                            let message = writable(&message);
                             let refused = ActionRefused { of, attempt, code, message };
                             emissions.refusals.push(Again(refused));
                         }
@@ -277,10 +276,6 @@ impl Handling {
         if let (Some(item), Some(error)) = (item, &mut error) {
             error.message = format!("{item}: {}", error.message);
         }
-        // Errors may quote what a model or a tool wrote.
-        if let Some(error) = &mut error {
-            error.message = writable(&error.message);
-        }
         let warning = match *attempts {
             0 => Vec::new(),
             _ => self.warnings(agent, definition, &self.values(agent, definition, values)),
@@ -291,7 +286,7 @@ impl Handling {
             (None, None, Some(answer)) => notes(all, answer),
             _ => Vec::new(),
         };
-        Some(ActionResult {
+        Some(sendable(ActionResult {
             id: action.id.clone(),
             turn: action.turn,
             of: *of,
@@ -303,10 +298,10 @@ impl Handling {
             because: because.clone(),
             answer: answer.as_ref().map(|it| it.name().to_string()),
             note,
-            warning: warning.iter().map(|it| writable(it)).collect(),
+            warning,
             error,
             value,
-        })
+        }))
     }
 
     /// The warnings about an action that ran. They report a wrong `type`, a field `metadata` that
@@ -346,4 +341,28 @@ fn notes_of_items(all: &Capabilities, answers: &[Option<Element>]) -> Vec<String
 fn is_quiet(output: &Output) -> bool {
     let Output::Result { definition, .. } = output else { return false };
     definition.action.mode == Mode::FireAndForget
+}
+
+/// The number of bytes that one byte of a text has at the most once it is escaped.
+const ESCAPED_BYTES_MAX: usize = 6;
+
+/// Takes the value out of a result that would be larger than a message may be, and says so in a
+/// warning. The status stays: the call has ended as it says, and `$id` still has the value.
+fn sendable(mut result: ActionResult) -> ActionResult {
+    let texts = result.value.iter().map(|it| &it.text);
+    let texts = texts.chain(result.error.iter().map(|it| &it.message));
+    let bytes: usize = texts.chain(&result.note).map(String::len).sum();
+    let max = XmlLimits::INSIDE.message_bytes_max;
+    if bytes <= max / ESCAPED_BYTES_MAX || result.encode().is_ok() {
+        return result;
+    }
+    result.warning = vec![format!(
+        "The value has {bytes} bytes, and a message at most {max} once it is escaped: it is left \
+         out here. Ask for less, or for a part of it."
+    )];
+    (result.value, result.note) = (None, Vec::new());
+    if let Some(error) = &mut result.error {
+        error.message = "its message is too long for a message of the pump".to_owned();
+    }
+    result
 }

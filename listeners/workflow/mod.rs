@@ -503,6 +503,13 @@ impl Handling {
                 Next::End => {
                     let asked = vec![open.asked.clone()];
                     let result = values.outputs();
+                    if let Err(fault) = result.encode() {
+                        let reason = format!("the outputs can't be sent: {fault}");
+                        let (undone, not_undone) = (Vec::new(), Vec::new());
+                        let failing = Failing { step: None, reason, undone, not_undone };
+                        emissions.failed.push(open.fail(failing));
+                        continue;
+                    }
                     let set = fed_back::metadata(open, &result, &self.capabilities);
                     emissions.fed_back.extend(set);
                     emissions.results.push(Answer::new(asked, result));

@@ -135,6 +135,8 @@ impl Values<'_> {
             ..Action::default()
         };
         untimed(&mut action, self.capabilities);
+        // The values that are filled in may make the call larger than a message may be.
+        action.encode().map_err(|fault| refused(format!("it can't be called: {fault}")))?;
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
     }
 

@@ -474,9 +474,11 @@ fn wrong(mut emit: Emit) -> Emit {
     emit
 }
 
-/// Gives emissions a target, except faults, which always go to the sender of the message.
+/// Gives emissions a target. A fault in place of an answer goes to those who asked, who wait for
+/// it. Any other fault goes to the sender of the message.
 pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
-    for emission in emit.iter_mut().filter(|it| it.payload.is_ok()) {
+    let answers = matches!(target, Target::Entry(_) | Target::Askers(..));
+    for emission in emit.iter_mut().filter(|it| answers || it.payload.is_ok()) {
         emission.target = target.clone();
     }
     emit

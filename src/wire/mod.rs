@@ -19,6 +19,7 @@ pub use envelope::{Envelope, Facts, Outside, Shown, enclose, iso_time};
 pub(crate) use fault::quoted;
 pub use fault::{Code, Fault};
 pub use jiff::{SignedDuration, Timestamp};
+pub(crate) use payload::encode_sent;
 pub use payload::{Live, Payload};
 pub use uuid::Uuid;
 pub use value::Json;

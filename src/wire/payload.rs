@@ -57,16 +57,11 @@ pub trait Payload: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if a text has a character that XML forbids, such as NUL, if a value breaks
-    /// its facets, or if the payload exceeds [`XmlLimits::INSIDE`].
+    /// Returns an error if a value breaks its facets, or if the payload exceeds
+    /// [`XmlLimits::INSIDE`]. A character that no document may hold, such as NUL, is written as
+    /// U+FFFD.
     fn encode(&self) -> Result<Element, Fault> {
-        let mut to = Writer::new(XmlLimits::INSIDE);
-        self.write(&mut to);
-        let element = to.finish()?;
-        if Self::schema().is_narrow() {
-            Self::schema().check(element.view())?;
-        }
-        Ok(element)
+        encoded_by(self, Writer::new(XmlLimits::INSIDE))
     }
 
     /// Reads the payload from an element.
@@ -77,6 +72,21 @@ pub trait Payload: Sized + Send + 'static {
     fn decode(element: &Element) -> Result<Self, Fault> {
         Ok(Self::read(element.view())?)
     }
+}
+
+/// Writes a payload that a program sends. Unlike [`Payload::encode`], this refuses a character that
+/// no document may hold: the program can be told.
+pub(crate) fn encode_sent<P: Payload>(payload: &P) -> Result<Element, Fault> {
+    encoded_by(payload, Writer::strict(XmlLimits::INSIDE))
+}
+
+fn encoded_by<P: Payload>(payload: &P, mut to: Writer) -> Result<Element, Fault> {
+    payload.write(&mut to);
+    let element = to.finish()?;
+    if P::schema().is_narrow() {
+        P::schema().check(element.view())?;
+    }
+    Ok(element)
 }
 
 /// A payload that may be sent live. Followers see a payload that is sent live, and the log doesn't

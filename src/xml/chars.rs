@@ -1,5 +1,7 @@
 //! The characters that XML 1.0 (fifth edition) allows in documents and in names.
 
+use std::borrow::Cow;
+
 /// Returns whether `text` is a name without a colon (`NCName`).
 #[must_use]
 pub fn is_name(text: &str) -> bool {
@@ -57,6 +59,14 @@ pub const fn is_character(c: char) -> bool {
 #[must_use]
 pub fn writable(text: &str) -> String {
     text.chars().map(|c| if is_character(c) { c } else { '\u{FFFD}' }).collect()
+}
+
+/// Returns a text with each character that no document may hold replaced with U+FFFD.
+pub(super) fn writable_in(text: &str, seen: Survey) -> Cow<'_, str> {
+    match seen.suspicious() && find_illegal(text).is_some() {
+        true => Cow::Owned(writable(text)),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Returns the first character that no document may hold, with its byte offset. Only a text that is

@@ -24,7 +24,8 @@ pub(crate) fn root_text(canonical: &[u8]) -> Option<Cow<'_, str>> {
     if end.starts_with(b"</") { unescaped(text) } else { None }
 }
 
-fn unescaped(bytes: &[u8]) -> Option<Cow<'_, str>> {
+/// Undoes the escapes of a text or of a value.
+pub(crate) fn unescaped(bytes: &[u8]) -> Option<Cow<'_, str>> {
     unescape(std::str::from_utf8(bytes).ok()?).ok()
 }
 

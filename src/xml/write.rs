@@ -1,11 +1,12 @@
 //! Writes canonical bytes from method calls, and builds the tree at the same time. So the bytes
 //! needn't be parsed again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::canon::{self, Sink};
 use super::chars::{
-    Survey, find_escaped_in_text, find_escaped_in_value, find_illegal, is_name, survey,
+    Survey, find_escaped_in_text, find_escaped_in_value, find_illegal, is_name, survey, writable_in,
 };
 use super::element::{Element, View};
 use super::error::{Error, Kind, Refusal, clip};
@@ -42,6 +43,8 @@ pub struct Writer {
     /// The last node, if it is a text. The next text would continue it.
     text: Option<Continued>,
     refusal: Option<Refusal>,
+    /// Whether a character that no document may hold is refused, and not replaced.
+    is_strict: bool,
 }
 
 /// The last node, which is a text. `start` is the offset of its beginning. `is_extra` says whether
@@ -66,7 +69,15 @@ impl Writer {
             attributes_bytes: 0,
             text: None,
             refusal: None,
+            is_strict: false,
         }
+    }
+
+    /// Creates a writer that refuses a character that no document may hold, instead of writing
+    /// U+FFFD: for texts of somebody who can be told.
+    #[must_use]
+    pub fn strict(limits: XmlLimits) -> Writer {
+        Writer { is_strict: true, ..Writer::new(limits) }
     }
 
     /// Starts an element without a prefix. The element's namespace is declared unless the default
@@ -76,12 +87,14 @@ impl Writer {
     }
 
     /// Adds an attribute without a namespace to the element just started. Attributes may be added
-    /// in any order.
+    /// in any order. A character that no document may hold is written as U+FFFD.
     pub fn attribute(&mut self, local: &str, value: &str) {
         self.attempt(|writer| writer.try_attribute(local, value));
     }
 
-    /// Writes text into the open element.
+    /// Writes text into the open element. A character that no document may hold is written as
+    /// U+FFFD: text from a file name, a page or a model may hold one, and the rest of that text
+    /// isn't lost with it.
     pub fn text(&mut self, text: &str) {
         self.attempt_content(|writer| writer.try_text(text));
     }
@@ -99,9 +112,9 @@ impl Writer {
     /// Returns the element, if every call was valid.
     ///
     /// # Errors
-    /// Returns the first error: an invalid name, a character that XML forbids, an attribute given
-    /// twice, a crossed limit, or a start without an end. The error's place refers to the bytes
-    /// written so far.
+    /// Returns the first error: an invalid name, a character that a [strict](Writer::strict) writer
+    /// refuses, an attribute given twice, a crossed limit, or a start without an end. The error's
+    /// place refers to the bytes written so far.
     pub fn finish(mut self) -> Result<Element, Error> {
         self.attempt_content(|_| Ok(()));
         if self.refusal.is_none() && self.tree.is_inside() {
@@ -154,7 +167,7 @@ impl Writer {
 
     fn try_attribute(&mut self, local: &str, value: &str) -> Result<(), Refusal> {
         self.check_name(local)?;
-        self.check_text(value, survey(value))?;
+        let value = &*self.writable(value, survey(value))?;
         let bytes = local.len() + value.len() + " =\"\"".len();
         self.check_size(self.attributes_bytes.saturating_add(bytes))?;
         if local == "xmlns" {
@@ -188,7 +201,7 @@ impl Writer {
         self.check_size(text.len())?;
         let start = self.at();
         let seen = survey(text);
-        self.check_text(text, seen)?;
+        let text = &*self.writable(text, seen)?;
         if seen.is_escaped_in_text() {
             escape_text(text, &mut self.tree.text.main);
         } else {
@@ -326,7 +339,7 @@ impl Writer {
         self.tree.text.main.push_str("=\"");
         let start = self.at();
         let seen = survey(value);
-        self.check_text(value, seen)?;
+        let value = &*self.writable(value, seen)?;
         if seen.is_escaped_in_value() {
             escape_attribute(value, &mut self.tree.text.main);
         } else {
@@ -367,13 +380,18 @@ impl Writer {
             let message = format!("{namespace} can't be a default namespace");
             return Err(Refusal::namespace(self.at(), message));
         }
-        Ok(())
+        self.refuse_illegal(namespace)
     }
 
-    fn check_text(&self, text: &str, seen: Survey) -> Result<(), Refusal> {
-        if !seen.suspicious() {
-            return Ok(());
+    /// A text without characters that no document may hold.
+    fn writable<'t>(&self, text: &'t str, seen: Survey) -> Result<Cow<'t, str>, Refusal> {
+        match self.is_strict && seen.suspicious() {
+            true => self.refuse_illegal(text).map(|()| Cow::Borrowed(text)),
+            false => Ok(writable_in(text, seen)),
         }
+    }
+
+    fn refuse_illegal(&self, text: &str) -> Result<(), Refusal> {
         let Some((at, c)) = find_illegal(text) else { return Ok(()) };
         let message = format!("U+{:04X}, at byte {at}, is no XML character", u32::from(c));
         Err(self.refuse(message))

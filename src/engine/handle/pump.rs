@@ -26,7 +26,7 @@ use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log;
 use crate::log::{Flags, Log};
 use crate::wire::core::{Done, Huh, ThreadFollowed};
-use crate::wire::{Checked, Code, Fault, Payload};
+use crate::wire::{Checked, Code, Fault, Payload, encode_sent};
 use crate::xml::Element;
 
 /// The sender of messages, as established by a door.
@@ -486,7 +486,7 @@ pub(crate) fn acceptance() -> (Arc<dyn PushObserver>, oneshot::Receiver<Result<E
 }
 
 pub(crate) fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
-    payload.encode().map(|element| Checked::typed(P::NAME, element))
+    encode_sent(payload).map(|element| Checked::typed(P::NAME, element))
 }
 
 /// Returns an answer, or the error that the answer stands for.

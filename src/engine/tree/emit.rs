@@ -52,7 +52,8 @@ impl Thread {
         let checked = match ready.payload {
             Ok(checked) => checked,
             Err(fault) => {
-                return self.fail_emission(part, fault, ready.sought.as_ref(), world, out);
+                let (target, sought) = (ready.target, ready.sought);
+                return self.fail_emission(part, fault, &target, sought.as_ref(), world, out);
             }
         };
         let registered = &world.routes.listeners[part.listener];
@@ -372,21 +373,33 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        if part.is_from_core() {
-            let (message, fault) = (part.message.id(), fault.code);
+        self.complain_to(part, &part.message, fault, world, out);
+    }
+
+    /// Sends a fault to the sender of `asked`.
+    pub(crate) fn complain_to(
+        &mut self,
+        part: &Part,
+        asked: &Entry,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if !asked.is_from_identity() && asked.from() == CORE_NAME {
+            let (message, fault) = (asked.id(), fault.code);
             tracing::warn!(%message, %fault, "nobody to tell of a fault");
             return;
         }
         let Some(checked) = said(fault) else { return };
-        if self.ends_with(&part.message) {
+        if self.ends_with(asked) {
             return self.finish(part, world.core, checked, ThreadStatus::Failed, world, out);
         }
-        let to = part.message.sender().clone();
+        let to = asked.sender().clone();
         let sending = self.sending(part, checked, Some(to), world);
-        let reply_to = Some(part.message.id().clone());
+        let reply_to = Some(asked.id().clone());
         let (flags, meta) = (Flags::NONE, None);
         let sending = Sending { from: world.core, reply_to, flags, meta, ..sending };
-        self.answer(part, &part.message, sending, world, out);
+        self.answer(part, asked, sending, world, out);
     }
 
     /// Answers a request with `done`, since its handler emitted nothing.

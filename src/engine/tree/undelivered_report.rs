@@ -58,18 +58,27 @@ impl Thread {
         }
     }
 
-    /// Tells the sender of a message that an emission of its handler failed. `sought` is the name
-    /// of the emitted payload if no listener takes it.
+    /// Tells whoever waits that an emission failed: the senders of the messages that it was to
+    /// answer, or else the sender of the message that the handler has. `sought` is the name of the
+    /// emitted payload if no listener takes it.
     pub(crate) fn fail_emission(
         &mut self,
         part: &Part,
         fault: Fault,
+        target: &Target,
         sought: Option<&Name>,
         world: &World<'_>,
         out: &mut Step,
     ) {
         let fault = self.with_reason(part, fault, sought, world);
-        self.complain(part, &fault, world, out);
+        let asked: &[Entry] = match target {
+            Target::Entry(asked) => std::slice::from_ref(&**asked),
+            Target::Askers(asked, _) => asked,
+            _ => return self.complain(part, &fault, world, out),
+        };
+        for asked in asked.iter().filter(|it| self.has(it.id())).collect::<Vec<_>>() {
+            self.complain_to(part, asked, &fault, world, out);
+        }
     }
 
     /// Notes that no listener got an emission.

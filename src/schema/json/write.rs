@@ -36,5 +36,5 @@ pub fn text(value: &Value) -> String {
 pub fn sorted(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();
-    value.to_string()
+    text(&value)
 }

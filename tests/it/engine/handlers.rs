@@ -80,16 +80,19 @@ async fn what_breaks_its_own_facets_is_one_fault() {
 }
 
 #[tokio::test]
-async fn what_is_no_xml_is_one_fault() {
+async fn a_character_that_xml_lacks_is_answered_as_its_replacement() {
     /// Says a text.
     #[derive(Debug, Payload)]
     #[payload(ns = "urn:test")]
     struct Said {
+        #[payload(attribute)]
+        name: String,
         text: String,
     }
-    let say = async |_: Question| Said { text: "\0".into() };
+    let say = async |_: Question| Said { name: "\u{1B}[1m".into(), text: "a\0b\u{FFFE}".into() };
     let pump = start(Listener::new("a").on(say));
-    assert_eq!(failed(pump.ask::<Said>(Question { n: 1 }).await.unwrap_err()), "P0017");
+    let said = pump.ask::<Said>(Question { n: 1 }).await.unwrap();
+    assert_eq!((&*said.name, &*said.text), ("\u{FFFD}[1m", "a\u{FFFD}b\u{FFFD}"));
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ mod replay;
 mod rude;
 mod state;
 mod stopped;
+mod stuck;
 mod threads;
 mod timers;
 mod todos;

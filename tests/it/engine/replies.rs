@@ -57,6 +57,29 @@ async fn a_listener_calls_another_and_takes_the_reply() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_invalid_is_told_to_whom_it_was_for() {
+    /// A number of one digit.
+    #[derive(Debug, Payload)]
+    #[payload(ns = "urn:test")]
+    struct Narrow {
+        #[payload(max = 9)]
+        digit: u8,
+    }
+    let ask = async |Down { n }: Down| To("a", Question { n });
+    let told = async |history: History, _: Answer| {
+        let first = history.all().await?.swap_remove(0);
+        Ok::<_, Fault>(Reply(first, Narrow { digit: 10 }))
+    };
+    let caller = Listener::new("b").on(ask).on_reply(told);
+    let pump = start((Listener::new("a").on(answer), caller));
+    let error = pump.ask::<Narrow>(Down { n: 7 }).await.unwrap_err();
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["console > b: down", "b > a: question", "a > b: answer", "core > console: huh"];
+    assert_eq!(story, told);
+    assert!(matches!(&error, AskError::Failed(huh) if huh.code == "P0017"), "{error:?}");
+}
+
+#[tokio::test]
 async fn any_reply_is_taken_as_an_element_and_is_no_route() {
     let ask = async |_: Down| To("a".to_owned(), Question { n: 1 });
     let any = async |it: Element| To("c", Down { n: it.local().len() as u64 });

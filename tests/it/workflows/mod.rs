@@ -10,6 +10,7 @@ mod schedules;
 mod seed_002;
 mod shared;
 mod storm;
+mod too_large;
 mod triggers;
 mod two_agents;
 mod under_way;

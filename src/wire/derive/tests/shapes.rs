@@ -140,9 +140,10 @@ fn a_type_may_hold_itself_as_deep_as_a_message_may_be() {
 }
 
 #[test]
-fn what_xml_cannot_hold_is_not_written() {
-    assert!(Say("a\0b".into()).encode().is_err());
-    assert!(Say("\u{fffe}".into()).encode().is_err());
+fn what_xml_cannot_hold_is_written_as_its_replacement() {
+    let said = |text: &str| Say(text.into()).encode().map(|it| it.text().into_owned());
+    assert_eq!(said("a\0b").unwrap(), "a\u{FFFD}b");
+    assert_eq!(said("\u{FFFE}").unwrap(), "\u{FFFD}");
 }
 
 #[test]
