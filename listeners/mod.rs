@@ -10,6 +10,7 @@ pub mod todo;
 pub mod words;
 mod caller;
 mod escape_tags;
+mod thread_mark;
 pub mod agent_context;
 pub mod feed_contents;
 pub mod feed_values;

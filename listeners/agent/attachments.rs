@@ -6,7 +6,7 @@ use pumphouse::model::{Attached, media_type_of, takes};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::Attachment;
 
-use super::escape::harmless;
+use super::prompt_form::Form;
 
 /// Maximum number of bytes of attachments in a prompt. The newest attachments are shown. Each older
 /// attachment is replaced by a line with its type and size.
@@ -31,9 +31,9 @@ pub(super) struct Attachments(BTreeMap<u64, Part>);
 
 impl Attachments {
     /// The attachments in a view that have one of these media types.
-    pub(super) fn of(types: &[String], view: &[Entry]) -> Attachments {
+    pub(super) fn of(form: Form<'_>, view: &[Entry]) -> Attachments {
         let mut all = Attachments::default();
-        if types.is_empty() {
+        if form.attachments.is_empty() {
             return all;
         }
         let mut room = ATTACHMENT_BYTES;
@@ -41,8 +41,8 @@ impl Attachments {
         for entry in found {
             let Some(it) = entry.decode_if::<Attachment>() else { continue };
             let media_type = media_type(&it);
-            if takes(types, &media_type) {
-                all.0.insert(entry.seq(), part(entry, &media_type, &it, &mut room));
+            if takes(form.attachments, &media_type) {
+                all.0.insert(entry.seq(), part(form, (entry, &it), &media_type, &mut room));
             }
         }
         all
@@ -63,7 +63,12 @@ fn media_type(it: &Attachment) -> String {
 
 /// The part for an attachment. If there is no room for the attachment, or if its bytes are wrong,
 /// the part is a line that says so.
-fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Part {
+fn part(
+    form: Form<'_>,
+    (entry, it): (&Entry, &Attachment),
+    media_type: &str,
+    room: &mut u64,
+) -> Part {
     let bytes = it.content.len() as u64;
     let text = media_type.starts_with("text/").then(|| std::str::from_utf8(&it.content));
     let why = if !it.is_intact() {
@@ -83,11 +88,14 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     };
     let line = format!("{media_type}, {} bytes, entry {}", grouped(bytes), entry.id());
     match (why, text) {
-        (Some(why), _) => format!("[{line}; not shown: {why}]").into(),
-        (None, Some(text)) => format!("[{line}]\n{}", harmless(text.unwrap_or_default())).into(),
+        (Some(why), _) => form.line(&format!("{line}; not shown: {why}")).into(),
+        (None, Some(text)) => {
+            let text = form.quoted(text.unwrap_or_default());
+            format!("{}\n{text}", form.line(&line)).into()
+        }
         (None, None) => {
             let attached = Some(Attached::new(media_type, &it.content));
-            Part { text: format!("[{line}]"), attached }
+            Part { text: form.line(&line), attached }
         }
     }
 }

@@ -30,6 +30,8 @@ const REPLY_TOKENS_MIN: u64 = 256;
 /// A turn with its prompt and its reservation.
 pub(super) struct Prepared {
     pub(super) prompt: Prompt,
+    /// The mark of the prompt's lines. None before form 6.
+    pub(super) mark: Option<String>,
     /// The built-in feeds of the prompt whose content differs from what the thread last recorded.
     pub(super) changed: Vec<ContextFeed>,
     /// The feeds that the prompt leaves out.
@@ -173,15 +175,27 @@ impl TurnContext {
             }
         };
         let attachments = self.attachments(earlier);
+        let mark = self.mark(earlier);
+        let mark = mark.as_deref().unwrap_or_default();
         let form = Form::new(self.form(earlier).0);
-        let form = Form { result_bytes, attachments: &attachments, ..form };
+        let form = Form { result_bytes, attachments: &attachments, mark, ..form };
         let form = form.offering(system.tools.all());
         let mut prompt = self.prompt(system, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
         // Before form 5, turns didn't record skipped feeds.
         let skipped = if form.number > 4 { feeds.skipped() } else { Vec::new() };
-        Ok(Prepared { prompt, changed, skipped, is_last, result_bytes, attachments, reserved })
+        let mark = Some(mark.to_owned()).filter(|it| !it.is_empty());
+        Ok(Prepared {
+            prompt,
+            mark,
+            changed,
+            skipped,
+            is_last,
+            result_bytes,
+            attachments,
+            reserved,
+        })
     }
 
     /// The media types of attachments that a turn's prompt shows: for a turn that has begun, those

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use pumphouse::listener::{
     Answer, Charge, Context, FromContext, IntoEmit, Need, NoteAbove, OrganismThread, Record,
-    TreeHistory,
+    ThreadMark, TreeHistory,
 };
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
@@ -110,6 +110,7 @@ pub(super) struct TurnContext {
     pub(super) feed_inputs: FeedInputs,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
+    pub(super) mark: ThreadMark,
     /// The messages that arrive for the agent while its model writes.
     pub(super) arrivals: Arrivals,
     pub(super) shown: ShownRequests,

@@ -1,6 +1,7 @@
 //! Replies that end before the model was done: at the limit of their tokens, or because the
 //! connection broke. What a model is told about such a reply, and about a call that was cut in it.
 
+use super::prompt_form::Form;
 use super::words::{CognitionOut, Interrupt};
 
 /// A reply that ended before the model was done.
@@ -59,7 +60,7 @@ impl CutReply {
 }
 
 /// The line in a prompt behind a reply that was cut.
-pub(super) fn told(it: &CognitionOut) -> String {
+pub(super) fn told(form: Form<'_>, it: &CognitionOut) -> String {
     let (is_full, is_out) = (it.error.is_none() && it.truncated, it.went_out == Some(true));
     let what = match (is_full, it.completion_percentage) {
         (true, _) => format!("Your reply reached {}, and ends there", limit(it.tokens_out)),
@@ -77,7 +78,7 @@ pub(super) fn told(it: &CognitionOut) -> String {
         // An open `<response>` shows by itself that the answer goes on.
         _ => "",
     };
-    format!("[{what}{more}]")
+    form.line(&format!("{what}{more}"))
 }
 
 fn limit(tokens: Option<u64>) -> String {

@@ -1,13 +1,11 @@
 //! Escapes the characters of a model's text that XML doesn't allow. An escape has the character's
 //! code point in hexadecimal: `␛[1B]` stands for the escape character, and `␛[241B]` for the symbol
-//! `␛` itself. Also escapes the tags of results within the texts that a prompt quotes.
+//! `␛` itself.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use pumphouse::xml::is_character;
-
-use super::super::escape_tags::escape_tags;
 
 const MARK: char = '\u{241B}';
 
@@ -75,14 +73,6 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
     out.push_str(rest);
     Cow::Owned(out)
 }
-
-/// Escapes a text so that it can neither end the result around it nor be taken for a result.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
-    escape_tags(text, &RESULTS)
-}
-
-/// The elements that hold results.
-const RESULTS: [&str; 2] = ["action-result", "thread-result"];
 
 #[cfg(test)]
 mod tests {

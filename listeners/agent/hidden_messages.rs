@@ -4,7 +4,7 @@ use pumphouse::listener::Clears;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ContextCleared, ContextRestored};
 
-use super::escape::harmless;
+use super::prompt_form::Form;
 use super::words::ContextSummary;
 
 /// The messages that clears hide from a prompt.
@@ -18,10 +18,14 @@ pub(super) struct HiddenMessages {
 /// Returns the messages that clears hide, from form 2 on. None if nothing is hidden.
 ///
 /// The newest clear in force is always in view itself, so the clears can be computed from the view.
-pub(super) fn hidden_messages(form: u32, agent: &str, view: &[Entry]) -> Option<HiddenMessages> {
+pub(super) fn hidden_messages(
+    form: Form<'_>,
+    agent: &str,
+    view: &[Entry],
+) -> Option<HiddenMessages> {
     let mut clears = Clears::default();
     view.iter().for_each(|it| clears.apply(it));
-    let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
+    let first = *clears.hidden().first().filter(|_| form.number >= 2)?.start();
     let said = match clears.messages() {
         Some(0) => return None,
         Some(1) => "1 earlier message is hidden; nothing is lost.".to_owned(),
@@ -29,11 +33,13 @@ pub(super) fn hidden_messages(form: u32, agent: &str, view: &[Entry]) -> Option<
         None => "Earlier messages are hidden; nothing is lost.".to_owned(),
     };
     let text = match summary(agent, view) {
-        None => format!("[{said}]"),
+        None => form.line(&said),
         Some(ContextSummary { error: Some(_), .. }) => {
-            format!("[{said} There is no summary of them.]")
+            form.line(&format!("{said} There is no summary of them."))
         }
-        Some(it) => format!("[{said} In short:]\n{}", harmless(&it.text)),
+        Some(it) => {
+            format!("{}\n{}", form.line(&format!("{said} In short:")), form.quoted(&it.text))
+        }
     };
     Some(HiddenMessages { first, text })
 }

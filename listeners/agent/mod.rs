@@ -28,8 +28,8 @@
 pub mod builtin_feeds;
 mod escape;
 mod cut_result;
-mod cut_reply;
 mod prompt_form;
+mod cut_reply;
 mod prompt_order;
 pub mod action_templates;
 pub mod settings;

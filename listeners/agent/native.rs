@@ -12,6 +12,7 @@ use pumphouse::wire::budget::Charge;
 use pumphouse::xml::{Profile, read};
 
 use super::super::action::words::{Action, ActionResult, Dialect, Status};
+use super::super::thread_mark::without_mark;
 use super::cut_result::shown;
 use super::escape;
 use super::prompt_form::Form;
@@ -19,9 +20,9 @@ use super::tools::legal;
 use super::words::{CognitionOut, Notice, ReasoningSigned};
 
 /// The text in place of the result of a call that has none.
-const NOTHING: &str = "[no result came]";
+const NOTHING: &str = "no result came";
 /// The text in place of the result of a call that still runs.
-const RUNNING: &str = "[It still runs. Its result will stand here.]";
+const RUNNING: &str = "It still runs. Its result will stand here.";
 
 /// The native calls of an agent's turns, and their results.
 #[derive(Default)]
@@ -80,7 +81,7 @@ impl Natives {
                 }
                 let Some(it) = entry.decode_if::<Notice>() else { continue };
                 let Some(id) = it.call else { continue };
-                ((it.turn, id), format!("[{}]", it.text))
+                ((it.turn, id), form.line(&form.quoted(&it.text)))
             } else {
                 let to_agent = entry.to() == Some(agent);
                 let it = to_agent.then(|| entry.decode_if::<ActionResult>()).flatten();
@@ -103,7 +104,7 @@ impl Natives {
 
     /// The messages for a reply with native calls: the reply, and the results of its calls. None if
     /// the reply has no native call.
-    pub(super) fn said(&self, it: &CognitionOut) -> Option<Vec<PromptMessage>> {
+    pub(super) fn said(&self, form: Form<'_>, it: &CognitionOut) -> Option<Vec<PromptMessage>> {
         let (text, calls) = written(it);
         if calls.is_empty() {
             return None;
@@ -113,7 +114,7 @@ impl Natives {
             .map(|(id, call)| {
                 let key = (it.turn, id.clone());
                 let nothing = if self.begun.contains(&key) { RUNNING } else { NOTHING };
-                let text = self.results.get(&key).map_or(nothing, |it| it).to_owned();
+                let text = self.results.get(&key).cloned().unwrap_or_else(|| form.line(nothing));
                 PromptMessage { of: Some(call.id.clone()), ..PromptMessage::new(Role::Tool, text) }
             })
             .collect();
@@ -130,9 +131,13 @@ impl Natives {
 /// The result of a call, as a model reads it.
 fn result(form: Form<'_>, entry: u64, it: &ActionResult) -> String {
     let (text, note) = shown(entry, it, form.result_bytes);
+    let text = match form.mark {
+        "" => text.into(),
+        mark => without_mark(text.into(), mark),
+    };
     match it.status {
-        Status::Ok => text + &note,
-        status => format!("[{}] {text}{note}", status.as_str()),
+        Status::Ok => text.into_owned() + &note,
+        status => format!("{} {text}{note}", form.line(status.as_str())),
     }
 }
 

@@ -13,6 +13,7 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 use super::super::action::action_of;
 use super::super::action::words::{Action, ActionResult, NAME as ACTION};
 use super::super::words::turn_policy::number;
+use super::prompt_form::Form;
 use super::words::{CognitionIn, Notice, Response, ResponseWaits, flag, is_last_word};
 
 /// Sorts the entries of a view as a prompt shows them, and leaves out messages that still wait.
@@ -57,7 +58,7 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
 
 /// The last line of a prompt: the agent's actions and threads that run, and its actions and
 /// responses that are held. Empty if there are none.
-pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
+pub(super) fn under_way(form: Form<'_>, agent: &str, view: &[Entry]) -> String {
     let view = || view.iter().filter(|entry| !entry.is_refused());
     let is_result = |entry: &&Entry| entry.from() == ACTION && entry.is::<ActionResult>();
     // Most actions of a view have ended. To save time, only the number of the action is read from
@@ -109,7 +110,7 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     };
     let parts = [listed("running", running.collect()), listed("held", held.collect())];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { String::new() } else { format!("[{}]", parts.join("; ")) }
+    if parts.is_empty() { String::new() } else { form.line(&parts.join("; ")) }
 }
 
 /// Whether the entry may be the call of an action, or say that the call has a thread of its own.

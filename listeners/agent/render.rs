@@ -22,7 +22,6 @@ use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
 use super::cut_reply;
 use super::cut_result::shown;
-use super::escape::harmless;
 use super::hidden_messages::hidden_messages;
 use super::native::Natives;
 pub use super::prompt_form::{Form, RENDERING, RESULT_BYTES};
@@ -33,9 +32,9 @@ use super::words::{
 
 /// The listener that ends, pauses and resumes threads for agents.
 const THREAD: &str = "thread";
-/// The line above a late result. A result of an action or a thread is late if the work that asked
-/// for it had ended.
-const LATE: &str = "[A late result, of work that you have answered:]";
+/// The text of the line above a late result. A result of an action or a thread is late if the work
+/// that asked for it had ended.
+const LATE: &str = "A late result, of work that you have answered:";
 
 /// Renders the prompt of a turn from the system prompt, the entries in view and the feeds. `form`
 /// has the version of the rendering and its options.
@@ -52,7 +51,8 @@ pub fn render(
     view: &[Entry],
     feeds: &PromptFeeds,
 ) -> Prompt {
-    let [prepended, appended, last] = feeds.texts(form.number > 4);
+    let [prepended, appended, last] = feeds.texts(form.number > 4, form.mark);
+    let interrupted = form.line(INTERRUPTED);
     let parts = [prepended, system.to_owned(), appended].into_iter();
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
@@ -60,10 +60,10 @@ pub fn render(
     // Messages that came while the model wrote are placed after its reply. So are messages that
     // came just before the turn and that the turn's prompt didn't show.
     let mut during: Option<Vec<Part>> = None;
-    let mut hidden = hidden_messages(form.number, agent, view);
+    let mut hidden = hidden_messages(form, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
     let natives = Natives::of(form, agent, view);
-    let mut attachments = Attachments::of(form.attachments, view);
+    let mut attachments = Attachments::of(form, view);
     for entry in view.iter().filter(|it| !it.is_refused() && !natives.tells(it)) {
         if unseen.contains(&entry.seq()) {
             during.get_or_insert_default();
@@ -82,12 +82,13 @@ pub fn render(
             }
             // One interrupt may stop the work of several askers, with an `agent-stopped` for each.
             // The prompt mentions the interrupt once.
-            let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
-            told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
+            let is_told = |it: &str| it == interrupted && has_last(&prompt, during.as_deref(), it);
+            told(form, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {
             let heard = heard(form, root, entry);
             let is_late = late.contains(&entry.seq());
-            heard.map(|it| if is_late { format!("{LATE}\n{it}") } else { it }.into())
+            let above = |it| format!("{}\n{it}", form.line(LATE));
+            heard.map(|it| if is_late { above(it) } else { it }.into())
         } else {
             None
         };
@@ -98,15 +99,15 @@ pub fn render(
         }
     }
     during.into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
-    let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
+    let under_way = if form.number > 3 { under_way(form, agent, view) } else { String::new() };
     for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
         put_late(&mut prompt, text);
     }
     prompt
 }
 
-/// The line in a prompt at the place where the agent's work was interrupted.
-const INTERRUPTED: &str = "[You were interrupted: what you were asked before is over.]";
+/// The text of the line at the place where the agent's work was interrupted.
+const INTERRUPTED: &str = "You were interrupted: what you were asked before is over.";
 
 /// Whether a prompt ends with this text, counting the parts that came during a turn.
 fn has_last(prompt: &Prompt, during: Option<&[Part]>, text: &str) -> bool {
@@ -165,15 +166,15 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
         let it = entry.decode().ok()?;
         return Some(match form.number {
             1 => result_1(&it),
-            2 => result(&it, &it.said(), ""),
+            2 => result(form, &it, &it.said(), ""),
             _ => {
                 let (text, note) = shown(entry.seq(), &it, form.result_bytes);
-                result(&it, &text, &note)
+                result(form, &it, &text, &note)
             }
         });
     }
     if form.number > 1
-        && let Some(text) = responded(form.number, entry)
+        && let Some(text) = responded(form, entry)
     {
         return Some(text);
     }
@@ -184,9 +185,9 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
         false => String::from_utf8_lossy(entry.body()).into_owned(),
     };
     Some(match (entry.from(), form.number) {
-        ("core", _) => text,
+        ("core", ..=5) => text,
         (from, 1) => format!("[From {from}]\n{text}"),
-        (from, form) => headed(form, from, &text),
+        (from, _) => headed(form, from, &text),
     })
 }
 
@@ -196,19 +197,20 @@ fn is_of_others(entry: &Entry) -> bool {
     entry.is::<ThreadCancelled>() && entry.from() != THREAD
 }
 
-/// A text, escaped and headed by its sender. From form 4 on, texts of the console have no heading.
-fn headed(form: u32, from: &str, text: &str) -> String {
-    let text = harmless(text);
-    match (from, form) {
+/// A text, escaped and headed by its sender. Without a mark, texts of the console have no heading
+/// from form 4 on.
+fn headed(form: Form<'_>, from: &str, text: &str) -> String {
+    let text = form.quoted(text);
+    match (from, form.number) {
         (from, ..=3) => format!("[From {from}]\n{text}"),
-        ("console", _) => text.into_owned(),
-        (from, _) => format!("[{from}]\n{text}"),
+        ("console", _) if form.mark.is_empty() => text.into_owned(),
+        (from, _) => format!("{}\n{text}", form.line(from)),
     }
 }
 
 /// The text of another agent's response or stop. The entry may have it directly or within a
 /// `thread-result`. None for other payloads.
-fn responded(form: u32, entry: &Entry) -> Option<String> {
+fn responded(form: Form<'_>, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
         return Some(headed(form, entry.from(), &it.text));
     }
@@ -221,7 +223,7 @@ fn responded(form: u32, entry: &Entry) -> Option<String> {
         Ok(it) if status == ThreadStatus::Completed => it.text,
         _ => why(&Stopped::decode(&payload).ok()?),
     };
-    let text = harmless(&text);
+    let text = form.quoted(&text);
     let status = match status {
         ThreadStatus::Completed => "completed",
         ThreadStatus::Cancelled => "cancelled",
@@ -252,7 +254,7 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
         return;
     }
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
-    if let Some(said) = natives.said(&it) {
+    if let Some(said) = natives.said(form, &it) {
         prompt.messages.extend(said);
     } else if !it.text.is_empty() {
         put(prompt, Role::Assistant, &it.text);
@@ -262,7 +264,7 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
             1..=3 if it.completion_percentage.is_none() => {
                 "[Previous response was interrupted at ?%]".to_owned()
             }
-            _ => cut_reply::told(&it),
+            _ => cut_reply::told(form, &it),
         };
         put(prompt, Role::User, &text);
     }
@@ -271,31 +273,35 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
 /// The text for an entry of the agent itself: a correction, a notice, the stop after an interrupt,
 /// or a delivered response that had waited. None for any other entry. From form 2 on, quotes of a
 /// reply are escaped, so that they can't be taken for results.
-pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
-    let quoted = |text: String| if form == 1 { text } else { harmless(&text).into_owned() };
+pub(super) fn told(form: Form<'_>, entry: &Entry) -> Option<String> {
+    let quoted = |text: &str| match form.number {
+        1 => text.to_owned(),
+        _ => form.quoted(text).into_owned(),
+    };
     if let Some(it) = entry.decode_if::<Correction>() {
-        return Some(quoted(it.text));
+        let line = it.text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        return Some(line.map_or_else(|| quoted(&it.text), |it| form.line(&quoted(it))));
     }
     if let Some(it) = entry.decode_if::<Notice>() {
-        return Some(format!("[{}]", quoted(it.text)));
+        return Some(form.line(&quoted(&it.text)));
     }
     if flag::<Response>(entry, "was_held") == Some(false) {
         return None;
     }
-    let is_stop = |it: &Stopped| form > 1 && it.reason == Interrupt::WORD;
+    let is_stop = |it: &Stopped| form.number > 1 && it.reason == Interrupt::WORD;
     if entry.decode_if::<Stopped>().is_some_and(|it| is_stop(&it)) {
-        return Some(INTERRUPTED.to_owned());
+        return Some(form.line(INTERRUPTED));
     }
     let it = entry.decode_if::<Response>()?;
     let what = if it.is_final { "final response" } else { "response" };
-    it.was_held.then(|| format!("[Your {what} was delivered.]"))
+    it.was_held.then(|| form.line(&format!("Your {what} was delivered.")))
 }
 
 /// The result of an action, as a model reads it.
-fn result(it: &ActionResult, text: &str, note: &str) -> String {
+fn result(form: Form<'_>, it: &ActionResult, text: &str, note: &str) -> String {
     let mut id = String::new();
     escape_attribute(&it.id, &mut id);
-    let (status, text, note) = (it.status.as_str(), harmless(text), harmless(note));
+    let (status, text, note) = (it.status.as_str(), form.quoted(text), form.quoted(note));
     format!("<action-result id=\"{id}\" status=\"{status}\">{text}{note}</action-result>")
 }
 

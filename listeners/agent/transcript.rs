@@ -526,7 +526,7 @@ fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
         // The text may quote the model's reply. Form 1 leaves the quotation as it was written.
-        let text = render::told(1, entry)?;
+        let text = render::told(render::Form::new(1), entry)?;
         return Some(EventKind::CognitionIn { role: "user".to_owned(), from, text });
     }
     let own = to == from || to == super::super::action::NAME;

@@ -174,6 +174,12 @@ impl TurnContext {
         self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
+    /// The mark of the turn's prompt: that of the thread, or the recorded one if the log has the
+    /// turn's beginning.
+    pub(super) fn mark(&self, earlier: &[Entry]) -> Option<String> {
+        self.begun_as(earlier).map_or_else(|| Some(self.mark.0.clone()), |it| it.mark)
+    }
+
     /// The system prompt under the rules of the turn.
     pub(super) fn system_prompt(&self, earlier: &[Entry]) -> &SystemPrompt {
         let rules = match earlier {
@@ -253,6 +259,7 @@ impl TurnContext {
             model: agent.model.describe(),
             until,
             rendering,
+            mark: it.mark.clone(),
             rules,
             asker: rules.and_then(|_| Some(self.mind.work.as_ref()?.asker.name.clone())),
             is_last: it.is_last.then_some(true),
@@ -535,6 +542,18 @@ impl Generation {
         self.error.as_ref()?;
         let guessed = self.text.len() as u64 / TOKEN_BYTES;
         let tokens = self.usage.map_or(guessed, |it| it.output);
-        u32::try_from((tokens * 100 / most).min(99)).ok()
+        u32::try_from((tokens.saturating_mul(100) / most).min(99)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_tokens_that_cannot_be_is_a_reply_that_had_almost_arrived() {
+        let usage = Some(Usage::new(0, u64::MAX));
+        let failed = Generation { usage, ..Generation::cut("the model failed") };
+        assert_eq!(failed.percent(Some(u32::MAX)), Some(99));
     }
 }

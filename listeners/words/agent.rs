@@ -107,6 +107,9 @@ pub struct CognitionIn {
     /// The number of the prompt's rendering.
     #[payload(attribute)]
     pub rendering: u32,
+    /// The mark of the thread, with which lines of the pump's own end in the prompt.
+    #[payload(attribute, example = "#7f3a9c")]
+    pub mark: Option<String>,
     /// The version of the agent's rules; absent in threads of 0.1.0.
     #[payload(attribute)]
     pub rules: Option<u32>,
@@ -142,8 +145,7 @@ pub struct CognitionIn {
     /// How many bytes of a result the prompt shows, if not the default.
     #[payload(attribute, no_example)]
     pub result_bytes_max: Option<u64>,
-    /// The media types of attachments that the prompt shows, such as `image/*`; empty if the model
-    /// takes no attachments.
+    /// The media types of attachments that the prompt shows, such as `image/*`.
     #[payload(no_example)]
     pub attachments: Vec<String>,
     /// The feeds that the prompt leaves out, since all feeds together would be too large.
@@ -294,8 +296,7 @@ pub struct CognitionOut {
     /// Whether the agent asked itself for another turn, by a payload of its own name.
     #[payload(attribute)]
     pub wrote_root: Option<bool>,
-    /// What the agent waits for by an `<await>` before its next turn: names of actions, or nothing
-    /// for all that is under way.
+    /// What the agent waits for by an `<await>`: names of actions, or nothing for all under way.
     #[payload(attribute, no_example)]
     pub awaits: Option<String>,
     /// In threads of 0.1.0: the first byte of a final response that waits for the turn's actions.
@@ -395,8 +396,7 @@ pub struct Response {
     /// Whether it waited for results or actions.
     #[payload(attribute)]
     pub was_held: bool,
-    /// If it waited and was delivered before its turn ended: how many bytes of the reply there
-    /// were.
+    /// If it waited and was delivered before its turn ended: the bytes of the reply by then.
     #[payload(attribute, no_example)]
     pub at: Option<u64>,
     /// The text.

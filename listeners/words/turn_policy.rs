@@ -53,6 +53,7 @@ mod tests {
             model: "local".to_owned(),
             until: 7,
             rendering: 4,
+            mark: None,
             rules: Some(5),
             asker: Some("console".to_owned()),
             is_last: None,

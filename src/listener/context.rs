@@ -285,6 +285,27 @@ impl Random {
     }
 }
 
+/// The mark of the message's thread: `#` and six hexadecimal digits. They are made from the log's
+/// secret and the thread, so they are the same in each handling and in a replay, and nobody guesses
+/// them. A text that carries the mark can be told from texts of others that look alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadMark(
+    /// The mark.
+    pub String,
+);
+
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for ThreadMark {
+    fn from_context(context: &Context<S>) -> Result<ThreadMark, Fault> {
+        let thread = context.call.message.id().thread.as_str();
+        let mut hasher = blake3::Hasher::new_keyed(&context.call.key);
+        hasher.update(b"mark of a thread").update(thread.as_bytes());
+        let hash = hasher.finalize();
+        let [first, second, third, ..] = *hash.as_bytes();
+        Ok(ThreadMark(format!("#{first:02x}{second:02x}{third:02x}")))
+    }
+}
+
 /// The number of this attempt to handle the message, from 1. If the pump stops or crashes during an
 /// attempt, a later attempt has a higher number.
 #[derive(Clone, Copy, Debug)]

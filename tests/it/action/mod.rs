@@ -239,6 +239,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         model: "script".into(),
         until: 1,
         rendering: 2,
+        mark: None,
         rules: Some(2),
         asker: None,
         is_last: None,

@@ -78,7 +78,7 @@ fn a_pushed_image_starts_no_turn_and_stands_in_the_next_prompt() {
     assert_eq!(seen.len(), 2, "one turn a question");
     let line = |it: &&str| it.starts_with("[image/png");
     let last = last(&seen);
-    let said = last.text.lines().find(line).unwrap();
+    let said = unmarked(last.text.lines().find(line).unwrap());
     let entries = world.entries(&thread);
     let entry = entries.iter().find(|it| it.name == Attachment::NAME).unwrap();
     assert_eq!(said, format!("[image/png, 12,345 bytes, entry {}]", entry.id));
@@ -128,7 +128,7 @@ fn what_no_provider_would_read_is_named_and_not_shown() {
         let (_, _, seen) = played(&["image/*", "text/*"], vec![it]);
         let last = last(&seen);
         assert!(last.attached.is_empty(), "{why}");
-        assert!(last.text.contains(&format!("; not shown: {why}]")), "{}", last.text);
+        assert!(last.text.contains(&format!("; not shown: {why} #")), "{}", last.text);
     };
     check(attachment("image/png", b"GIF89a"), "its bytes are no image/png");
     check(attachment("image/tiff", b""), "its bytes are no image/tiff");
@@ -159,7 +159,7 @@ fn the_newest_attachments_are_shown_and_older_ones_are_named() {
     let sizes: Vec<usize> = last.attached.iter().map(|it| it.base64.len() / 4 * 3).collect();
     assert_eq!(sizes.len(), 2);
     assert!(sizes.iter().all(|it| *it > third), "{sizes:?}");
-    let named = last.text.matches("; not shown: newer attachments take its place]").count();
+    let named = last.text.matches("; not shown: newer attachments take its place #").count();
     assert_eq!(named, 2, "{}", last.text);
     is_recalled(&world, &thread, &seen);
 }

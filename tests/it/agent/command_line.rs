@@ -76,7 +76,8 @@ async fn prompt_prints_what_the_model_was_shown() {
     let last = prompt(second, &[]).code(0);
     last.says(&["oracle  turn 2", "You know it all.", "Six times &#x9B;seven?", "sum", "digest "]);
     let object = prompt(second, &["--json"]).code(0).objects().pop().unwrap();
-    assert_eq!(object["messages"][0]["content"], "Six times \u{9b}seven?");
+    let first = unmarked(object["messages"][0]["content"].as_str().unwrap());
+    assert_eq!(first, "[console]\nSix times \u{9b}seven?");
     assert_eq!(object["messages"][1]["content"], FIRST);
     let cost = prompt(second, &["--cost"]).code(0);
     cost.says(&["protocol", "abilities", "peers", "own replies", "messages", "about, at four"]);

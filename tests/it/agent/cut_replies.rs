@@ -66,11 +66,11 @@ fn an_answer_that_reaches_its_limit_is_delivered_and_continued() {
         // White space between the pieces belongs to the answer.
         let expected = [("Part one, the ".to_owned(), false), (" ferry.".to_owned(), true)];
         assert_eq!(responses(&world, &thread), expected, "{:#?}", world.story(&thread));
-        let told = last(&seen[1]);
+        let told = unmarked(last(&seen[1]));
         assert!(told.ends_with("exactly where it ends.]"), "{told}");
         assert!(world.all::<Correction>(&thread).is_empty());
         recalls(&world, &thread, &seen);
-        told.to_owned()
+        told
     };
     let mut native = Settings::default();
     native.dialect = Dialect::Native;
@@ -210,7 +210,8 @@ fn thoughts_that_take_whole_replies_stop_the_agent() {
     let (world, thread, seen) = said(Dialect::Tags, &replies);
     let stopped = world.all::<Stopped>(&thread).remove(0);
     assert_eq!((seen.len(), &*stopped.reason), (2, "idle"));
-    assert!(last(&seen[1]).ends_with("before it said anything. Be brief.]"), "{}", last(&seen[1]));
+    let told = unmarked(last(&seen[1]));
+    assert!(told.ends_with("before it said anything. Be brief.]"), "{told}");
 }
 
 #[test]

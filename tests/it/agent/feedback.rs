@@ -77,7 +77,8 @@ fn d5_what_runs_and_what_is_held_stands_at_the_prompts_end() {
     let begun = begun + "<response final=\"false\">I look.</response>";
     let (_, _, seen) = played(&[&begun, "<thought>I wait.</thought>", "<response>So.</response>"]);
     let seen = seen.lock().unwrap();
-    let ends: Vec<&str> = seen.iter().map(|it| last(it).lines().last().unwrap()).collect();
+    let end = |it| unmarked(last(it).lines().last().unwrap());
+    let ends: Vec<String> = seen.iter().map(end).collect();
     assert_eq!(ends[0], "Go.");
     assert_eq!(ends[1], "[running: q1, q2; held: q3]");
     assert!(ends[2].starts_with("[running: q2"), "{ends:#?}");
@@ -99,7 +100,7 @@ fn d9_a_reply_that_was_cut_before_its_first_word_is_not_mentioned() {
             }));
             Agent::new("oracle", Arc::new(model))
         }));
-        let told = last(&seen.lock().unwrap()[1]).to_owned();
+        let told = unmarked(last(&seen.lock().unwrap()[1]));
         assert_eq!(told.contains("[Previous response was interrupted]"), is_told, "{told}");
         assert!(!told.contains('%'), "{told}");
     }

@@ -143,14 +143,11 @@ fn a_clear_keeps_as_many_messages_as_it_says_and_counts_what_it_hides() {
         .unwrap()
         .messages
         .iter()
-        .map(|it| it.text.clone())
+        .map(|it| unmarked(&it.text))
         .collect();
-    let first = match RENDERING {
-        1 => "[From console]\nFirst?",
-        _ => "First?\n\n[12 earlier messages are hidden; nothing is lost.]",
-    };
+    let first = "[console]\nFirst?\n\n[12 earlier messages are hidden; nothing is lost.]";
     let so = "<response>So.</response>";
-    let told_of = [first, so, "Question 8?", so, "And then?"];
+    let told_of = [first, so, "[console]\nQuestion 8?", so, "[console]\nAnd then?"];
     assert_eq!(texts, told_of);
     told.recalls();
     // A second clear adds up; what is taken back first is the second.
@@ -351,7 +348,7 @@ fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone
     let [summary] = &told.world.all::<ContextSummary>(&told.thread)[..] else { panic!() };
     assert_eq!((&*summary.text, &summary.error), ("Many words were said.", &None));
     let said = "nothing is lost. In short:]\nMany words were said.";
-    assert!(told.prompt().contains(said), "{}", told.prompt());
+    assert!(unmarked(&told.prompt()).contains(said), "{}", told.prompt());
     // What it took is charged: it was read in pieces.
     let charges = told.world.all::<Charge>(&told.thread);
     assert!(charges.iter().filter(|it| it.settled).count() > 3, "{charges:#?}");
@@ -378,7 +375,7 @@ fn render_now(told: &Told) -> String {
 fn d8_where_no_summary_can_be_written_the_messages_are_hidden_and_the_prompt_says_so() {
     let told = summarised(Script::new().fails(0, Kind::Refused));
     told.ask("And now?");
-    let prompt = told.prompt();
+    let prompt = unmarked(&told.prompt());
     assert!(prompt.contains("hidden; nothing is lost. There is no summary of them.]"), "{prompt}");
     assert_eq!(told.world.all::<Response>(&told.thread).last().unwrap().text, "So.");
     told.recalls();

@@ -38,6 +38,7 @@ mod text;
 mod value;
 mod verbatim;
 mod waking;
+mod marks;
 pub(crate) mod one_asker;
 mod pairs;
 mod windows;
@@ -52,6 +53,19 @@ use pumphouse::listeners::{core, mind, tool};
 use pumphouse::log::{Flags, Log, MemoryLog};
 use pumphouse::model::{Prompt, Script, Scripted};
 use pumphouse::prelude::*;
+
+/// A prompt's text without the mark of its thread, with which the lines of the pump's own end.
+pub(crate) fn unmarked(text: &str) -> String {
+    let mut parts = text.split(" #");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_mark = part.len() > 6 && part.as_bytes()[..6].iter().all(u8::is_ascii_hexdigit);
+        let ends = is_mark && [b']', b' '].contains(&part.as_bytes()[6]);
+        out += if ends { &part[6..] } else { " #" };
+        out += if ends { "" } else { part };
+    }
+    out
+}
 
 /// A pump with an agent named `oracle` that may calculate.
 fn start(log: &Arc<dyn Log>, agent: Agent) -> Pump {
@@ -226,7 +240,7 @@ async fn a_peer_is_called_by_its_own_payload_too() {
     ]);
     let (_, story) = ask(oracle(model)).await;
     assert!(story.contains(&"oracle > calculate: calculate".to_owned()), "{story:?}");
-    let told = seen.lock().unwrap()[1].messages[2].text.clone();
+    let told = unmarked(&seen.lock().unwrap()[1].messages[2].text);
     assert!(told.starts_with("[calculate]\n") && told.contains("42"), "{told}");
 }
 
@@ -253,7 +267,7 @@ async fn the_second_question_of_a_thread_finds_the_first_one_answered() {
     let answer = pump.in_thread(answer.thread()).ask_element(second).await.unwrap();
     assert_eq!(answer.decode::<Response>().unwrap().text, "43");
     let seen = seen.lock().unwrap();
-    let texts: Vec<&str> = seen[1].messages.iter().map(|it| &*it.text).collect();
-    let told = ["Six times seven?", "<response>42</response>", "And one?"];
+    let texts: Vec<String> = seen[1].messages.iter().map(|it| unmarked(&it.text)).collect();
+    let told = ["[console]\nSix times seven?", "<response>42</response>", "[console]\nAnd one?"];
     assert_eq!(texts, told);
 }

@@ -115,6 +115,8 @@ fn d16_a_message_is_headed_by_who_sent_it() {
     let seen = seen.lock().unwrap();
     let users = seen.last().unwrap().messages.iter().filter(|it| it.role.as_str() == "user");
     let heads: Vec<&str> = users.map(|it| it.text.lines().next().unwrap()).collect();
-    assert_eq!(heads, ["One?", "[calculate]", "[ada]"]);
-    assert_eq!(world.all::<CognitionIn>(&thread)[0].rendering, 5);
+    let begun = world.all::<CognitionIn>(&thread).remove(0);
+    let mark = begun.mark.unwrap();
+    let expected = ["console", "calculate", "ada"].map(|it| format!("[{it} {mark}]"));
+    assert_eq!((heads, begun.rendering), (expected.iter().map(|it| &**it).collect(), 6));
 }

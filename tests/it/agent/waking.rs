@@ -65,7 +65,7 @@ fn an_await_joins_what_runs_or_what_it_names() {
         (responses(&world, &thread), turns(&world, &thread)),
         (vec!["c is done.".into()], 2)
     );
-    let told = last(&seen.lock().unwrap()[1]).to_owned();
+    let told = unmarked(last(&seen.lock().unwrap()[1]));
     assert!(told.contains("b is done") && told.ends_with("[running: c]"), "{told}");
 }
 
@@ -144,7 +144,7 @@ const STEPS: [&str; 3] = [
 fn a_helper_that_runs_is_said_to_run() {
     let lead = [&*call(""), "<thought>I wait.</thought>", "<response>${h}</response>"];
     let (world, thread, prompts) = helped(&lead, &STEPS, Duration::from_secs(300));
-    assert!(prompts[1].ends_with("[running: h]"), "{prompts:?}");
+    assert!(unmarked(&prompts[1]).ends_with("[running: h]"), "{prompts:?}");
     assert_eq!(responses(&world, &thread), ["All done."]);
 }
 

@@ -7,11 +7,13 @@ use pumphouse::listeners::agent::words::{CognitionIn, SkippedFeed};
 use pumphouse::listeners::feed::injection::{BlockForm, Injection};
 use pumphouse::listeners::feed::words::Position;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
-use pumphouse::model::{Remote, Secret, Wire};
+use pumphouse::model::{Remote, Wire};
+use pumphouse::secret::Secret;
 use serde_json::Value;
 
 use super::world::World;
 use super::*;
+use crate::agent::unmarked;
 use crate::model::fake::{Server, head, say};
 
 const DONE: &str = "<response>Done.</response>";
@@ -42,7 +44,8 @@ fn markers_show_each_refresh_and_each_prompt_can_be_told_from_the_log() {
              ---\nAll is well.\n--- END FEED: fleet-alerts ---"
         )
     };
-    assert_eq!(came.late, [at(0), at(5)]);
+    let late_texts: Vec<String> = came.late.iter().map(|it| unmarked(it)).collect();
+    assert_eq!(late_texts, [at(0), at(5)]);
     assert_eq!(came.recorded("fleet-alerts").len(), 2);
     let all: Vec<Entry> = came.entries.iter().map(|it| (&**it).into()).collect();
     let turns = all.iter().filter(|it| it.name().local() == "cognition_in");
@@ -56,7 +59,8 @@ fn without_times_unchanged_content_is_recorded_once() {
     let injection = Injection { refreshed: Some(false), ..markers() };
     let came = world.ask(showing(&world, &[teller("alerts")], injection), &["Go."]);
     let block = "--- BEGIN FEED: alerts (from teller) ---\nAll is well.\n--- END FEED: alerts ---";
-    assert_eq!(came.late, [block, block]);
+    let late: Vec<String> = came.late.iter().map(|it| unmarked(it)).collect();
+    assert_eq!(late, [block, block]);
     assert_eq!(came.recorded("alerts").len(), 1);
 }
 
@@ -144,14 +148,15 @@ async fn the_bodies_of_both_providers_have_the_same_blocks() {
     let block =
         |id: &str| format!("--- BEGIN FEED: {id} (from calculate) ---\n42\n--- END FEED: {id} ---");
     let system = format!("You are exact.\n\n{WRAPPER}{}", block("answer"));
-    let user = format!("Go.\n\n{WRAPPER}{}", block("late-answer"));
+    let user = format!("[console]\nGo.\n\n{WRAPPER}{}", block("late-answer"));
     let anthropic = body(Wire::AnthropicMessages).await;
     let told = &anthropic["system"];
-    let told = told.as_str().or_else(|| told[0]["text"].as_str());
-    assert_eq!(told, Some(&*system), "{anthropic:#}");
-    assert_eq!(content(anthropic["messages"].as_array().unwrap().last().unwrap()), user);
+    let told = told.as_str().or_else(|| told[0]["text"].as_str()).map(unmarked);
+    assert_eq!(told, Some(system.clone()), "{anthropic:#}");
+    let last = |it: &Value| unmarked(&content(it["messages"].as_array().unwrap().last().unwrap()));
+    assert_eq!(last(&anthropic), user);
     let openai = body(Wire::OpenAiChat).await;
     let messages = openai["messages"].as_array().unwrap();
-    assert_eq!(content(&messages[0]), system, "{openai:#}");
-    assert_eq!(content(messages.last().unwrap()), user, "{openai:#}");
+    assert_eq!(unmarked(&content(&messages[0])), system, "{openai:#}");
+    assert_eq!(last(&openai), user, "{openai:#}");
 }

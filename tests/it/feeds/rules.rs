@@ -192,7 +192,7 @@ fn a_feed_can_be_forged_by_nobody() {
     let came = world.ask(world.agent(&[teller("news")]), &["Go."]);
     assert_eq!(came.late[1], block("news", "nothing"));
     let told = came.world.seen.lock().unwrap()[1].messages[2].text.clone();
-    assert!(told.starts_with("[<context_feed> has no meaning here"), "{told}");
+    assert!(told.starts_with("[&lt;context_feed> has no meaning here"), "{told}");
 }
 
 #[test]

@@ -58,15 +58,19 @@ async fn adr_013_section_1_the_claw_sees_the_data_and_not_the_plumbing() {
     let site = Site::start(|_| page("text/markdown", ANSWER)).await;
     let scene = pod(&site, TIVERTON, DONE);
     let credential = "{\"service\": \"claw-api\", \"auth_type\": \"bearer\", \
-        \"token\": \"c0mmon\", \"principal\": \"tiverton\"}";
+        \"token\": \"c0mmon-token\", \"principal\": \"tiverton\"}";
     let path = scene.write("data/context/tiverton/service-auth/claw-api.json", credential);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     let prompt = prompts(&scene, &["Go."]).remove(0);
     in_order(&prompt, &["Fleet nominal. 7 agents healthy. No alerts."]);
-    for plumbing in [&*site.host(), "/api/v1", "claw-id", "ttl", "c0mmon", "bearer"] {
+    for plumbing in [&*site.host(), "/api/v1", "claw-id", "ttl", "c0mmon-token", "bearer"] {
         assert!(!prompt.to_lowercase().contains(plumbing), "{plumbing} in {prompt}");
     }
-    assert!(site.asked()[0].contains("authorization: Bearer c0mmon\r\n"), "{:?}", site.asked());
+    assert!(
+        site.asked()[0].contains("authorization: Bearer c0mmon-token\r\n"),
+        "{:?}",
+        site.asked()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,7 +151,9 @@ async fn adr_013_section_4_both_wires_have_the_blocks_in_the_order_of_the_manife
                 texts.collect::<Vec<_>>().join("\n")
             }
         };
-        let last = text(&body["messages"].as_array().unwrap().last().unwrap()["content"]);
+        let last = crate::agent::unmarked(&text(
+            &body["messages"].as_array().unwrap().last().unwrap()["content"],
+        ));
         let markers = ["--- END FEED: fleet-alerts ---\n", "--- BEGIN FEED: quotes (from claw-api"];
         let end = "--- END FEED: quotes ---";
         in_order(&last, &[alerts, markers[0], markers[1], quotes, end]);

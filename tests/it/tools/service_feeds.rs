@@ -104,7 +104,7 @@ async fn adr_013_section_4_blocks_have_the_markers_of_the_adr() {
     let scene = desk(&service, feeds, DONE);
     let prompt = prompts(&scene, &["Go."]).remove(0);
     super::in_order(
-        &prompt,
+        &crate::agent::unmarked(&prompt),
         &[
             "│ --- BEGIN FEED: fleet-alerts (from claw-api, refreshed 20",
             "Z) ---\n│ Fleet nominal. 7 agents healthy. No alerts.\n\
