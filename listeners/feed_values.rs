@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Effects, Organism, OrganismFold, OrganismThread};
+use pumphouse::listener::{DoorAccess, Effects, Organism, OrganismFold, OrganismThread};
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
@@ -139,6 +139,8 @@ pub fn feed_values(feeds: SettableFeeds) -> Listener {
         .grant::<EmitCore>()
         .describe("Sets the contents of agents' feeds.")
         .effects(Effects::Writes)
+        // Each feed says who may set it.
+        .door(DoorAccess::Everybody)
         .serial()
         .idempotent()
         .stateless()

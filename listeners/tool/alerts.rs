@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Effects, Organism, OrganismFold, OrganismThread};
+use pumphouse::listener::{DoorAccess, Effects, Organism, OrganismFold, OrganismThread};
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use serde::Deserialize;
@@ -104,6 +104,8 @@ pub fn alerts(settings: Settings) -> Listener {
         .grant::<EmitCore>()
         .describe("Keeps alerts about the organism.")
         .effects(Effects::Writes)
+        // The settings say who may raise alerts.
+        .door(DoorAccess::Everybody)
         .serial()
         .idempotent()
         .stateless()

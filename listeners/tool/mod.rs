@@ -8,6 +8,7 @@ mod text;
 mod time;
 mod path_tree;
 mod secret_file;
+mod database_files;
 mod given_context;
 pub mod web;
 
@@ -35,12 +36,14 @@ pub mod sql;
 pub mod subscribe;
 pub mod system_monitor;
 
+pub use command::orphans::{Orphans, adopt_orphans};
+
 /// Runs this process as a helper if it was started as one, and returns the exit code. Otherwise
 /// returns `None`.
 ///
-/// Some listeners start this executable again, as a helper process that runs a program or reads a
-/// PDF. So a program whose `main` isn't [`pumphouse::cli()`] must call `begun` before everything
-/// else.
+/// Some listeners start this executable again, as a helper process that runs a program, or reads a
+/// PDF or a database. So a program whose `main` isn't [`pumphouse::cli()`] must call `begun` before
+/// everything else.
 ///
 /// ```
 /// use pumphouse::listeners::tool::begun;
@@ -50,5 +53,7 @@ pub mod system_monitor;
 #[must_use]
 pub fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let all: Vec<OsString> = arguments.into_iter().collect();
-    command::supervise::begun(all.clone()).or_else(|| pdf::begun(all))
+    command::supervise::begun(all.clone())
+        .or_else(|| pdf::begun(all.clone()))
+        .or_else(|| sql::process::begun(all))
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::audit;
-use crate::cli::organism::{Organism, Unread, check_triggers, complained, told};
+use crate::cli::organism::{Organism, Unread, check_open_doors, check_triggers, complained, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
-use crate::listener::Described;
+use crate::listener::{Described, DoorAccess};
 use crate::listeners::agent::offered_tools::{LeftOut, OfferedTools};
 use crate::log::Durability;
 use crate::manifest::{Door, Mistake, Mistakes};
@@ -59,6 +59,9 @@ impl Check {
         };
         let (source, all) = (&organism.trigger_source, plan.capabilities());
         if let Err(unread) = check_triggers(source, all, places.as_ref()) {
+            return told_of(unread, to);
+        }
+        if let Err(unread) = check_open_doors(&plan, &doors, &tokens, places.as_ref()) {
             return told_of(unread, to);
         }
         let (listeners, advice) = (plan.listeners().to_vec(), plan.warnings().to_vec());
@@ -160,6 +163,7 @@ impl Report {
                 "name": it.name,
                 "text": it.text,
                 "takes": takes,
+                "door": it.door.to_string(),
                 "peers": it.peers.as_ref().map(|it| it.to_vec()),
                 "grants": it.grants,
             })
@@ -195,14 +199,7 @@ impl Report {
         })
     }
 
-    fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
-        let of = self.name.as_ref().map_or(String::new(), |it| format!(": {it}"));
-        match &self.file {
-            Some(file) => to.line(&format!("{file} is sound{of}"))?,
-            None => to.line("there is no manifest here; without one, `run` serves this")?,
-        }
-        let log = self.log().unwrap_or_else(|| "in memory".to_owned());
-        to.line(&format!("log       {log} ({})", self.durability))?;
+    fn say_doors(&self, to: &mut Screen<'_>) -> io::Result<()> {
         for door in &self.doors {
             match door {
                 Door::Tcp { address, tls } => {
@@ -218,6 +215,18 @@ impl Report {
         if self.doors.is_empty() {
             to.line("door      none: only the program itself can push")?;
         }
+        Ok(())
+    }
+
+    fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
+        let of = self.name.as_ref().map_or(String::new(), |it| format!(": {it}"));
+        match &self.file {
+            Some(file) => to.line(&format!("{file} is sound{of}"))?,
+            None => to.line("there is no manifest here; without one, `run` serves this")?,
+        }
+        let log = self.log().unwrap_or_else(|| "in memory".to_owned());
+        to.line(&format!("log       {log} ({})", self.durability))?;
+        self.say_doors(to)?;
         let names: Vec<String> = self.tokens.names().collect();
         if !names.is_empty() {
             to.line(&format!("identity  {}", names.join(", ")))?;
@@ -241,6 +250,9 @@ impl Report {
             }
             if let Some(model) = &it.model {
                 to.line(&format!("  model   {}", audit::line(model)))?;
+            }
+            if !names.is_empty() && it.door != DoorAccess::Everybody {
+                to.line(&format!("  door    {}", it.door))?;
             }
             if let Some(peers) = &it.peers {
                 let peers = if peers.is_empty() { "nobody".to_owned() } else { peers.join(", ") };

@@ -238,6 +238,7 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
         facts.push(("taken by", format!("{}{text}", it.name)));
         if let Some(effects) = it.effects {
             facts.push(("effects", effects.as_str().to_owned()));
+            facts.push(("door", it.door.to_string()));
         }
     }
     for (agent, it) in left_out(all).filter(|(_, it)| it.payload == *name) {
@@ -306,6 +307,11 @@ fn effects(all: &Capabilities, name: &Name) -> Map<String, Value> {
     said.map(|(name, it)| (name, it.as_str().into())).collect()
 }
 
+/// Maps each listener that takes a payload to those who may send it at a door.
+fn door(all: &Capabilities, name: &Name) -> Map<String, Value> {
+    all.takers(name).map(|it| (it.name.clone(), it.door.to_string().into())).collect()
+}
+
 /// Returns a payload as the list shows it, for programs.
 fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let name = &schema.name;
@@ -318,6 +324,7 @@ fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
         "text": schema.doc(),
         "taken_by": names(all.takers(name)),
         "effects": effects(all, name),
+        "door": door(all, name),
         "may_cause": emits,
         "after_replies": then,
         "emitted_by": names(all.emitters(name)),

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
-use crate::listener::{Context, Effects, Extensions, FromContext, HandlerKey, Spec, may_emit};
+use crate::listener::{
+    Context, DoorAccess, Effects, Extensions, FromContext, HandlerKey, Spec, may_emit,
+};
 use crate::name::{AGENT, CORE, META, Name};
 use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault, quoted};
@@ -71,6 +73,8 @@ pub struct Described {
     pub turns_max: Option<u64>,
     /// What a call may do besides answering, if its author declares it.
     pub effects: Option<Effects>,
+    /// Who may send it messages at a door.
+    pub door: DoorAccess,
     /// Whether it may handle any message twice with the effect of once.
     pub idempotent: bool,
     pub(crate) extensions: Extensions,
@@ -365,6 +369,7 @@ impl Described {
             relies_on: spec.relies_on.clone(),
             turns_max: spec.turns_max,
             effects: spec.effects,
+            door: spec.door_access(),
             idempotent: spec.traits.idempotent,
             extensions: spec.extensions.clone(),
         }

@@ -23,6 +23,7 @@ mod host;
 mod join;
 mod lifecycle;
 mod setting;
+mod door_access;
 mod spec;
 mod run_traits;
 mod organism_thread;
@@ -37,13 +38,15 @@ pub use asked::Asked;
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
     Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,
-    Queue, Random, Record, Role, Sender, State, Thread,
+    Queue, Random, Record, Role, Sender, State, Thread, ThreadMark,
 };
+pub use door_access::DoorAccess;
 pub use emit::{
     Again, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Spawn, Target, ThreadControl, To,
 };
 pub use note_above::NoteAbove;
 
+pub(crate) use emit::EmittedPayload;
 pub use entry::Entry;
 pub(crate) use entry::key_meta;
 pub(crate) use extension::Extensions;

@@ -10,11 +10,12 @@ use crate::listener::asked::once_read;
 use crate::listener::grant::emit_of;
 use crate::listener::namespace::Move;
 use crate::listener::{
-    Announcement, Apply, Arguments, AtStop, Boxed, Context, Emit, EmitCore, Entry, Extensions,
-    FoldId, FoldOf, Function, Grant, Handler, HandlerCall, IntoEmit, Kept, Need,
+    Announcement, Apply, Arguments, AtStop, Boxed, Context, DoorAccess, Emit, EmitCore, Entry,
+    Extensions, FoldId, FoldOf, Function, Grant, Handler, HandlerCall, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
+use crate::secret::Secret;
 use crate::wire::{Fault, Payload};
 use crate::xml::Element;
 
@@ -61,6 +62,8 @@ pub(crate) struct Spec {
     pub(crate) timeout: Option<Duration>,
     pub(crate) turns_max: Option<u64>,
     pub(crate) effects: Option<Effects>,
+    /// Who may send it messages at a door. None if that follows from the effects.
+    pub(crate) door: Option<DoorAccess>,
     pub(crate) extensions: Extensions,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) relies_on: Arc<[String]>,
@@ -79,6 +82,7 @@ pub(crate) struct Spec {
     pub(crate) wakes: Option<Wakes>,
     pub(crate) announcements: Vec<Announcement>,
     pub(crate) at_stop: Vec<AtStop>,
+    pub(crate) secrets: Vec<Secret>,
 }
 
 /// What a call of a listener may do besides answering, as the listener's author declares it.
@@ -158,6 +162,11 @@ pub(crate) enum HandlerKey {
 pub(crate) type Run = Arc<dyn Fn(Arc<HandlerCall>) -> Boxed<'static, Emit> + Send + Sync>;
 
 impl Spec {
+    /// Returns who may send the listener messages at a door.
+    pub(crate) fn door_access(&self) -> DoorAccess {
+        self.door.clone().unwrap_or_else(|| DoorAccess::by_effects(self.effects))
+    }
+
     /// The payloads that the listener takes or may emit, without reserved ones.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.needs.iter().filter_map(|it| match it {
@@ -326,6 +335,43 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn effects(mut self, effects: Effects) -> Listener<S> {
         self.spec.effects = Some(effects);
+        self
+    }
+
+    /// Sets who may send the listener messages at a door. By default that is everybody if the
+    /// listener declares no effects, or [`Effects::None`], and otherwise only operators.
+    #[must_use]
+    pub fn door(mut self, access: DoorAccess) -> Listener<S> {
+        self.spec.door = Some(access);
+        self
+    }
+
+    /// Returns who may send the listener messages at a door.
+    #[must_use]
+    pub fn door_access(&self) -> DoorAccess {
+        self.spec.door_access()
+    }
+
+    /// Declares the secrets that the listener holds, such as the tokens that it sends to servers.
+    /// The pump hides them in all that listeners emit, wherever their parts came from. A listener
+    /// hides them itself in what servers say, before it cuts or joins texts.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    /// use pumphouse::secret::Secret;
+    ///
+    /// # /// A text to send.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "urn:fax")]
+    /// # struct Fax { text: String }
+    /// let token = Secret::checked("0123-4567")?;
+    /// let fax = Listener::new("fax").on(async |_: Fax| ()).secrets([token]);
+    /// # let _ = fax;
+    /// # Ok::<(), pumphouse::secret::TooShort>(())
+    /// ```
+    #[must_use]
+    pub fn secrets(mut self, all: impl IntoIterator<Item = Secret>) -> Listener<S> {
+        self.spec.secrets.extend(all);
         self
     }
 

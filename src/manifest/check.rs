@@ -21,6 +21,9 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
         (Kind::Use { by, maps, other }, Value::Map(entries)) => {
             used(node, entries, path, (by, maps, other.as_ref()), wrong);
         }
+        (Kind::FlagOrNames, Value::List(_)) => {
+            check(node, path, &Kind::List(Box::new(Kind::Name)), example, wrong);
+        }
         (Kind::List(of), Value::List(items)) => {
             for (number, item) in items.iter().enumerate() {
                 let path = format!("{path}[{number}]");
@@ -69,6 +72,7 @@ fn expected(kind: &Kind) -> String {
         }
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Flag => "`true` or `false`".to_owned(),
+        Kind::FlagOrNames => "`true`, `false` or a list of names".to_owned(),
         Kind::Number => "a number".to_owned(),
         Kind::Bytes { min } => {
             let least = if *min == 0 { String::new() } else { format!("at least {min}, ") };
@@ -228,7 +232,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let text = scalar.text.as_str();
     let fits = match kind {
         Kind::Text | Kind::Words(_) => !text.is_empty(),
-        Kind::Flag => matches!(scalar.kind, Plain::Flag(_)),
+        Kind::Flag | Kind::FlagOrNames => matches!(scalar.kind, Plain::Flag(_)),
         // A number without quotes probably isn't meant as a file's name.
         Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),

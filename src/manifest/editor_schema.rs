@@ -46,6 +46,9 @@ fn of(kind: &Kind) -> Value {
             or_filled(json!({ "anyOf": [number, spaced()] }))
         }
         Kind::Flag => or_filled(json!({ "type": "boolean" })),
+        Kind::FlagOrNames => {
+            json!({ "anyOf": [of(&Kind::Flag), of(&Kind::List(Box::new(Kind::Name)))] })
+        }
         Kind::Number => or_filled(json!({ "type": "number" })),
         Kind::Bytes { min } => {
             let number = json!({ "type": "integer", "minimum": min });

@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Count { min: usize, max: usize },
     /// `true` or `false`.
     Flag,
+    /// `true` or `false`, or a list of names in its place.
+    FlagOrNames,
     /// A finite number, with a fraction or without.
     Number,
     /// A number of bytes, with a unit or without.
@@ -263,6 +265,9 @@ fn listener() -> Kind {
 /// The keys of every listener.
 fn common(example: &str) -> Vec<Key> {
     let peers = "The listeners that it may address by name; without this, every one.";
+    let door = "Who may send it messages at a door: true for everybody, false for nobody, or the \
+                names of identities, of which `operators` stands for all operators; unless said, \
+                everybody if it declares no effects, and else operators.";
     let grants = "What it may do beyond what every listener may, such as emit:core.";
     let limit = "How long one of its handlers may run; handler_time_max unless said.";
     let idempotent = "Whether a call made twice has the effect of once, so that one whose outcome \
@@ -273,6 +278,7 @@ fn common(example: &str) -> Vec<Key> {
         key("name", Kind::Name, "What it is called; as its kind unless said.", "name: sums"),
         key("describe", Kind::Text, "What it is for, in a sentence.", "describe: Adds."),
         key("peers", names(), peers, "peers: [echo, calculate]"),
+        key("door", Kind::FlagOrNames, door, "door: [ada, operators]"),
         key("grants", Kind::List(Box::new(Kind::Text)), grants, "grants: [emit:core]"),
         key("timeout", Kind::Time { min: MILLISECOND }, limit, "timeout: 30s"),
         key("idempotent", Kind::Flag, idempotent, "idempotent: true"),

@@ -8,11 +8,12 @@ use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{
-    Announcement, AtStop, BoundHandler, Capabilities, Charges, Entry, FoldId, FoldOf, Grant,
-    HandlerKey, IdempotentFor, Need, Spec, Threads, Traits, Wakes,
+    Announcement, AtStop, BoundHandler, Capabilities, Charges, DoorAccess, Effects, Entry, FoldId,
+    FoldOf, Grant, HandlerKey, IdempotentFor, Need, Spec, Threads, Traits, Wakes,
 };
 use crate::log::{Flags, LastStart};
 use crate::name::{ENVELOPE, Name};
+use crate::secret::Secrets;
 use crate::wire::missing_namespace::meant;
 use crate::wire::{Catalog, Checked, Code, Fault};
 use crate::xml::{Element, Writer};
@@ -22,8 +23,11 @@ pub(crate) struct Registered {
     pub(crate) name: Arc<str>,
     pub(crate) traits: Traits,
     idempotent_for: Option<IdempotentFor>,
+    effects: Option<Effects>,
     pub(crate) timeout_us: u64,
     pub(crate) peers: Option<Arc<[String]>>,
+    /// Who may send it messages at a door.
+    pub(crate) door: DoorAccess,
     pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
@@ -54,6 +58,7 @@ impl Registered {
     pub(crate) fn new(spec: Spec, timeout_us: u64) -> Registered {
         let (mut routes, mut replies, mut any_reply) =
             (HashMap::default(), HashMap::default(), None);
+        let door = spec.door_access();
         let mut handlers = Vec::new();
         for (at, (key, handler)) in spec.handlers.into_iter().enumerate() {
             match key {
@@ -64,9 +69,11 @@ impl Registered {
             handlers.push(handler);
         }
         Registered {
+            door,
             name: spec.name.into(),
             traits: spec.traits,
             idempotent_for: IdempotentFor::of(&spec.extensions),
+            effects: spec.effects,
             timeout_us,
             peers: spec.peers,
             relies_on: spec.relies_on,
@@ -101,6 +108,12 @@ impl Registered {
         self.traits.idempotent || self.idempotent_for.as_ref().is_some_and(|it| it.covers(message))
     }
 
+    /// Returns whether a handler that was stopped may have done something that can't be done twice.
+    pub(crate) fn leaves_unknown(&self, message: &Entry) -> bool {
+        let changes = matches!(self.effects, Some(Effects::Writes | Effects::Outside));
+        changes && !self.is_idempotent(message)
+    }
+
     /// Returns the names of the payloads that the listener owns, in order.
     pub(crate) fn routes(&self) -> Vec<&Name> {
         let mut names: Vec<&Name> = self.routes.keys().collect();
@@ -133,11 +146,18 @@ pub(crate) struct Routes {
     pub(crate) capabilities: Capabilities,
     /// Whether some listener has a function `wakes`.
     pub(crate) any_wakes: bool,
+    /// The secrets of all listeners and models, which are hidden in all that listeners emit.
+    pub(crate) secrets: Secrets,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
 }
 
 impl Routes {
+    /// Sets the secrets that are hidden in all that listeners emit.
+    pub(crate) fn hiding(self, secrets: Secrets) -> Routes {
+        Routes { secrets, ..self }
+    }
+
     pub(crate) fn new(listeners: Vec<Registered>, capabilities: Capabilities) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
         for (listener, registered) in listeners.iter().enumerate() {
@@ -149,7 +169,8 @@ impl Routes {
         let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
         let catalog = capabilities.catalog().clone();
         let any_wakes = listeners.iter().any(|it| it.wakes.is_some());
-        Routes { listeners, catalog, capabilities, any_wakes, by_name, owners }
+        let secrets = Secrets::default();
+        Routes { listeners, catalog, capabilities, any_wakes, secrets, by_name, owners }
     }
 
     /// Returns the listeners that an entry of the log was for, each with its handler if the
@@ -254,6 +275,33 @@ impl Routes {
             _ => None,
         });
         Ok(Addressed { checked, receivers, to, flags })
+    }
+
+    /// Leaves those receivers of a push at a door that are open to its sender.
+    ///
+    /// # Errors
+    /// If the push has no receiver left.
+    pub(crate) fn admitted(
+        &self,
+        mut message: Addressed,
+        (name, is_operator): (&str, bool),
+    ) -> Result<Addressed, Fault> {
+        let door = |it: &Receiver| &self.listeners[it.listener].door;
+        let is_open = |it: &Receiver| door(it).admits(name, is_operator);
+        let Some(shut) = message.receivers.iter().find(|it| !is_open(it)) else {
+            return Ok(message);
+        };
+        let shut = door(shut).to_string();
+        message.receivers = message.receivers.iter().filter(|it| is_open(it)).copied().collect();
+        if !message.receivers.is_empty() {
+            return Ok(message);
+        }
+        let text = format!(
+            "at a door, {} is taken from {shut}, and not from {name}; the listener's `door` in \
+             the manifest says who may send it",
+            message.checked.name()
+        );
+        Err(Fault::new(Code::Undeliverable, text))
     }
 
     /// Returns the receiver of a payload for the listener `to`, if the sender may address this

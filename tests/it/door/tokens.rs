@@ -1,11 +1,12 @@
 //! Tokens: which connections a door accepts, and under which identity.
 
-use pumphouse::client::Error;
+use pumphouse::client::{Error, Push};
 use pumphouse::door::{self, Options, Tcp, Tokens};
+use pumphouse::listener::{DoorAccess, Effects};
 use pumphouse::prelude::*;
 use tokio::io::AsyncWriteExt;
 
-use super::{ECHO, House, add, echo, message, rest, short, text_to_end};
+use super::{Add, ECHO, House, add, echo, message, rest, short, text_to_end};
 
 async fn house() -> House {
     let tokens = Tokens::parse("ann:s3cret-a\nben:s3cret-b\nops:s3cret-o:operator").unwrap();
@@ -127,4 +128,50 @@ async fn no_identity_has_a_listeners_name() {
         complaints.all(),
         ["echo: a listener and an identity have this name; give one of them another"]
     );
+}
+
+/// Who of three identities, and of a client without a token, may call `adder`, which declares
+/// effects. Without tokens the clients are all `console`.
+async fn admitted(tokens: Option<Tokens>, access: Option<DoorAccess>) -> Vec<&'static str> {
+    let adder = Listener::new("adder").on(add).effects(Effects::Writes);
+    let adder = access.into_iter().fold(adder, Listener::door);
+    let has_tokens = tokens.is_some();
+    let options = tokens.into_iter().fold(Options::default(), Options::tokens);
+    let house = House::with(|_| {}, options, adder).await;
+    let mut admitted = Vec::new();
+    for (name, token) in [("ann", "s3cret-a"), ("ben", "s3cret-b"), ("ops", "s3cret-o"), ("", "")] {
+        let mut client = house.client().await;
+        if has_tokens && !token.is_empty() {
+            client.authenticate(token).await.unwrap();
+        }
+        match client.tell(&Push::of(&Add { a: 1, b: 2 }).unwrap()).await {
+            Ok(_) => admitted.push(name),
+            Err(Error::Refused(huh)) => {
+                assert_eq!(huh.code, "P0011");
+                assert!(huh.message.contains("the listener's `door`"), "{}", huh.message);
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    admitted
+}
+
+#[tokio::test]
+async fn effects_are_for_operators_unless_the_listener_says_otherwise() {
+    let tokens = || Tokens::parse("ann:s3cret-a\nben:s3cret-b\nops:s3cret-o:operator").ok();
+    let check = async |access, expected: &[&str]| {
+        assert_eq!(admitted(tokens(), access).await, expected);
+    };
+    check(None, &["ops"]).await;
+    check(Some(DoorAccess::Everybody), &["ann", "ben", "ops", ""]).await;
+    check(Some(DoorAccess::Nobody), &[]).await;
+    check(Some(DoorAccess::listed(["ann", "operators"])), &["ann", "ops"]).await;
+    check(Some(DoorAccess::listed(["ben"])), &["ben"]).await;
+}
+
+#[tokio::test]
+async fn without_tokens_console_counts_as_an_operator() {
+    assert_eq!(admitted(None, None).await.len(), 4);
+    assert_eq!(admitted(None, Some(DoorAccess::Nobody)).await.len(), 0);
+    assert_eq!(admitted(None, Some(DoorAccess::listed(["ann"]))).await.len(), 0);
 }
