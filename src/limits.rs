@@ -108,8 +108,15 @@ pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
 pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// The most values in a manifest. A YAML alias counts as many values as it expands to.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
-/// The most bytes of a table of prices: more than ten times the size of the table that ships.
-pub const PRICES_BYTES_MAX: usize = 512 * KIB;
+/// The most bytes of a file with a model's scripted replies: those of thousands of long turns.
+pub const SCRIPT_BYTES_MAX: u64 = 64 * MIB as u64;
+/// The most bytes of a file with the certificates of authorities: twenty times those of a system.
+pub const AUTHORITY_BYTES_MAX: u64 = 4 * MIB as u64;
+/// The most bytes of messages that a client keeps while it waits for something else: four of the
+/// largest messages.
+pub const KEPT_BYTES_MAX: usize = 64 * MIB;
+/// The most bytes of a table of prices: seven times the size of the table that ships.
+pub const PRICES_BYTES_MAX: usize = 256 * KIB;
 /// The most client ids of one connection that are looked up in the log at once: enough to keep the
 /// log's readers busy, and few enough that queries of other connections don't wait long.
 pub const LOOK_UPS_MAX: usize = 64;
@@ -431,6 +438,10 @@ pub struct Limits {
     /// Handlers of one listener at once; agents have a bound of their own.
     #[least = 1]
     pub handlers_max: usize,
+    /// Handlers of one listener that ran out of time and still block their thread. At this number,
+    /// the listener refuses messages until one of them ends: each of them keeps a thread.
+    #[least = 1]
+    pub stuck_handlers_max: usize,
     /// Turns of one agent at once, over all threads: each waits for a model most of its time.
     #[least = 1]
     pub agents_at_once: usize,
@@ -552,6 +563,7 @@ impl Default for Limits {
             linger_bytes_max: MIB,
             unconsumed_max: 1_024,
             handlers_max: 20,
+            stuck_handlers_max: 8,
             agents_at_once: 256,
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,

@@ -119,6 +119,27 @@ pub trait Log: Send + Sync + 'static {
     /// The first `limit` entries of all threads after a position.
     fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>>;
 
+    /// The first `limit` entries of all threads after a position, up to the entry with which they
+    /// have `bytes_max` bytes. So one entry comes in any case, however large it is.
+    fn tail_within(
+        &self,
+        after_position: u64,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Boxed<'_, Vec<Arc<Entry>>> {
+        let all = self.tail(after_position, limit);
+        Box::pin(async move {
+            let mut all = all.await?;
+            let mut bytes = 0_usize;
+            let end = all.iter().position(|it| {
+                bytes = bytes.saturating_add(bytes_of(it));
+                bytes >= bytes_max
+            });
+            all.truncate(end.map_or(limit, |it| it + 1));
+            Ok(all)
+        })
+    }
+
     /// The first `limit` threads after `after`, in the order in which they were opened. `None`
     /// begins with the first thread. An unknown `after` is an error.
     fn threads<'a>(
@@ -145,6 +166,11 @@ pub trait Log: Send + Sync + 'static {
     /// Closes the log. Earlier appends are still written, unless the disk is full or another
     /// program has locked the file. Later appends are refused.
     fn close(&self) -> Boxed<'_, ()>;
+}
+
+/// How many bytes an entry has that can be many: those of its payload and of its `<meta>`.
+fn bytes_of(entry: &Entry) -> usize {
+    entry.body.len().saturating_add(entry.meta.as_ref().map_or(0, bytes::Bytes::len))
 }
 
 /// The fixed values of a log, which tell it from every other log.
@@ -326,6 +352,26 @@ mod tests {
             assert_eq!(one.to_string().parse(), Ok(one));
         }
         assert_eq!("relaxed".parse::<Durability>(), Err(NoDurability));
+    }
+
+    #[test]
+    fn a_page_ends_at_its_bytes_and_has_one_entry_at_least() {
+        let log = MemoryLog::new();
+        let body = |bytes: usize| vec![b'x'; bytes].into();
+        let sizes = [(1, 10), (2, 30), (3, 10), (4, 10)];
+        let entries = sizes.map(|(seq, bytes)| Draft {
+            body: body(bytes),
+            ..conformance::note(&format!("a/{seq}"))
+        });
+        let all = Batch { entries: entries.into(), ..conformance::batch(&["a"], &[]) };
+        conformance::wait(log.append(all)).unwrap();
+        let count = |after, limit, bytes_max| {
+            conformance::wait(log.tail_within(after, limit, bytes_max)).unwrap().len()
+        };
+        let counts = [10, 11, 40, 41].map(|it| count(0, 9, it));
+        assert_eq!(counts, [1, 2, 2, 3]);
+        assert_eq!([count(1, 9, 1), count(0, 9, usize::MAX), count(0, 3, 99)], [1, 4, 3]);
+        assert_eq!([count(4, 9, 1), count(0, 0, 1)], [0, 0]);
     }
 
     #[test]

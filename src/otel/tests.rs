@@ -93,6 +93,7 @@ impl Written {
             model: "small at http://llm.example.org:8080/v1".to_owned(),
             until,
             rendering: 4,
+            mark: None,
             rules: Some(5),
             asker: Some("console".to_owned()),
             is_last: None,

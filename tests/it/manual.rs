@@ -66,7 +66,7 @@ fn documents_are_well_formed() {
 #[test]
 fn what_is_yaml_is_sound() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, text) in [("tokens.txt", "ann:s3cret\n"), ("fleet.token", "s3cret\n")] {
+    for (name, text) in [("tokens.txt", "ann:s3cret\n"), ("fleet.token", "s3cret-token\n")] {
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
         #[cfg(unix)]

@@ -2,7 +2,12 @@
 //! that they use only the public API.
 
 #[path = "../../listeners/mod.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a stranger may leave some of it unused")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "a stranger may leave some of it unused"
+)]
 pub(super) mod listeners;
 
 use listeners::tool::calculate::{Calculate, Calculated};

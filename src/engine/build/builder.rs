@@ -18,6 +18,7 @@ use crate::log::{Log, MemoryLog};
 use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
+use crate::secret::{Secret, Secrets};
 use crate::wire::Catalog;
 
 /// An argument of `.with`: a listener, a factory, a log, a door, a function that takes a builder,
@@ -48,6 +49,8 @@ pub struct Builder {
     workers: Option<usize>,
     name: Option<String>,
     heartbeat: Option<Duration>,
+    /// Secrets beside those of listeners and models.
+    secrets: Vec<Secret>,
 }
 
 /// The largest number of workers of a pump. The gate of a listener has one bit for each worker.
@@ -101,6 +104,11 @@ impl Builder {
     pub fn workers(mut self, workers: usize) -> Builder {
         self.workers = Some(workers);
         self
+    }
+
+    /// Hides these secrets in all that listeners emit, beside those of listeners and models.
+    pub(crate) fn secrets(&mut self, all: Vec<Secret>) {
+        self.secrets.extend(all);
     }
 
     /// Adds a listener.
@@ -196,7 +204,7 @@ impl Builder {
     ///
     /// # Errors
     /// All complaints at once.
-    pub fn build(self) -> Result<Plan, Complaints> {
+    pub fn build(mut self) -> Result<Plan, Complaints> {
         let specs: Vec<&Spec> = self.specs.iter().collect();
         let kinds: Vec<&str> = self.factories.iter().map(Factory::name).collect();
         let (catalog, mut complaints) = catalog(&specs, &self.declared);
@@ -229,6 +237,7 @@ impl Builder {
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
         let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
         let default_us = default_us.unwrap_or(u64::MAX);
+        let secrets = self.hide_secrets();
         let described = self.specs.iter().map(Described::of).collect();
         let capabilities = Capabilities::new(described, catalog);
         let registered = self.specs.into_iter().map(|spec| {
@@ -236,7 +245,7 @@ impl Builder {
             Registered::new(spec, own.unwrap_or(default_us))
         });
         Ok(Plan {
-            routes: Routes::new(registered.collect(), capabilities),
+            routes: Routes::new(registered.collect(), capabilities).hiding(secrets),
             log: self.logs.into_iter().next().unwrap_or_else(|| Arc::new(MemoryLog::new())),
             life: self.name.map(|it| Life { name: it.into(), heartbeat: self.heartbeat }),
             doors: self.doors,
@@ -244,5 +253,15 @@ impl Builder {
             workers: self.workers.unwrap_or_else(there).min(WORKERS_MAX),
             warnings,
         })
+    }
+
+    /// Hides all secrets in the descriptions of listeners, and returns them.
+    fn hide_secrets(&mut self) -> Secrets {
+        let own = self.specs.iter().flat_map(|it| &it.secrets).chain(&self.secrets).cloned();
+        let secrets = Secrets::new(own.chain(self.models.secrets()));
+        for text in self.specs.iter_mut().flat_map(|it| [&mut it.text, &mut it.model]).flatten() {
+            *text = secrets.hide_in(std::mem::take(text));
+        }
+        secrets
     }
 }

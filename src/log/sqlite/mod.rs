@@ -15,6 +15,7 @@ mod schema;
 mod shared_state;
 mod shared_text;
 mod sources;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -356,6 +357,15 @@ impl Log for SqliteLog {
 
     fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>> {
         self.readers.ask(move |reader| reader.tail(after_position, limit))
+    }
+
+    fn tail_within(
+        &self,
+        after_position: u64,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Boxed<'_, Vec<Arc<Entry>>> {
+        self.readers.ask(move |reader| reader.tail_within(after_position, limit, bytes_max))
     }
 
     fn threads<'a>(

@@ -80,6 +80,25 @@ async fn a_listener_gets_the_model_that_it_names() {
 }
 
 #[test]
+fn a_key_that_is_too_short_to_be_hidden_is_a_mistake() {
+    let check = |more: &str, place: &str| {
+        let text =
+            format!("models: {{m: {{use: openai, url: \"http://a.org\", model: m, {more}}}}}");
+        let told = read_in("o.yaml", &text).err().unwrap().to_string();
+        assert!(told.contains("bytes is too short to be hidden"), "{told}");
+        assert!(told.starts_with(&format!("o.yaml:1:{place}")), "{told}");
+        assert!(!told.contains("1234567"), "{told}");
+    };
+    check("key: \"${KEY:-1234567}\"", "63");
+    check("headers: {X-Api-Key: \"1234567\"}", "79");
+    check("headers: {Authorization: \"Bearer 1234567\"}", "83");
+    check("proxy: \"http://me:1234567@127.0.0.1:1\"", "65");
+    let fine =
+        "models: {m: {use: openai, url: \"http://a.org\", model: m, headers: {X-Title: pump}}}";
+    assert!(read_in("o.yaml", fine).is_ok());
+}
+
+#[test]
 fn a_server_is_described_without_its_key() {
     let text = "
         models:

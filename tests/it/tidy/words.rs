@@ -18,7 +18,7 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
     ),
     (
         &["rusqlite"],
-        &["src/log/", "listeners/tool/keyvalue.rs", "listeners/tool/sql.rs"],
+        &["src/log/", "listeners/tool/keyvalue.rs", "listeners/tool/sql/"],
         "the log alone knows what keeps it; the tools are no part of it",
     ),
     (

@@ -156,7 +156,7 @@ fn check_tells_what_is_wrong_with_credentials() {
         assert!(!ran.out.contains("s3cret") && !ran.err.contains("s3cret"), "{ran:?}");
     };
     check(
-        "a.org X-Key: s3cret\nb.org:81 X: s3cret\n",
+        "a.org X-Key: s3cret-1\nb.org:81 X: s3cret-2\n",
         0o600,
         0,
         "Sends requests to a.org, b.org:81.",
@@ -164,6 +164,9 @@ fn check_tells_what_is_wrong_with_credentials() {
     check("a.org X-Key: s3cret\n", 0o644, 1, "its mode is 0644, so others may read or change it");
     check("\nc.org X-Key: s3cret\n", 0o600, 1, "line 2: c.org doesn't stand in `hosts`");
     check("b.org:82 X-Key: s3cret\n", 0o600, 1, "b.org:82 doesn't stand in `hosts`");
+    let short = "line 1: the value of x-key: a secret of 6 bytes is too short";
+    check("a.org X-Key: s3cret\n", 0o600, 1, short);
+    check("a.org X-Key: Token s3cret\n", 0o600, 1, short);
     check("s3cret\n", 0o600, 1, "a line is a host, a header and its value");
     check("a.org s3cret\n", 0o600, 1, "a line is a host, a header and its value");
     check("a.org X-Key: s3\u{7}cret\n", 0o600, 1, "the value of x-key holds what no header may");

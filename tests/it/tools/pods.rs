@@ -108,7 +108,7 @@ async fn adr_013_section_7_a_master_claw_reads_alerts_and_asks_for_details() {
 ";
     let more = "context-folder: .claw-runtime/context\n";
     let scene = organism(&service, more, SECTION_7, replies);
-    write_credential(&scene, "service-auth/claw-api.json", "c0mmon");
+    write_credential(&scene, "service-auth/claw-api.json", "c0mmon-key");
     scene.run(&["check"]).code(0);
     let server = scene.serve(&[]);
     let ask = "<octopus xmlns=\"https://xml-pipeline.org/ns/octopus/v1\">Well?</octopus>\n";
@@ -120,7 +120,7 @@ async fn adr_013_section_7_a_master_claw_reads_alerts_and_asks_for_details() {
         assert!(it.contains("x-claw-id: octopus\r\n"), "{it}");
         assert!(it.contains("x-claw-pod: trading-desk\r\n"), "{it}");
         assert!(it.contains("x-pumphouse-organism: house\r\n"), "{it}");
-        assert!(it.contains("authorization: Bearer c0mmon\r\n"), "{it}");
+        assert!(it.contains("authorization: Bearer c0mmon-key\r\n"), "{it}");
     }
     let feeds = fs::read_to_string(scene.path(".claw-runtime/context/octopus/feeds.json"));
     let entry =
@@ -160,13 +160,17 @@ volumes: {{db: {{}}}}
 async fn a_pod_has_services_of_its_own_and_an_agent_its_own_credential() {
     let site = Site::start(|path| match path {
         "/status" => Answer::Whole(head("403 Forbidden", "content-length: 0\r\n")),
-        _ => page("text/plain", "Read with c0mmon-own, not c0mmon."),
+        _ => page("text/plain", "Read with c0mmon-key-own, not c0mmon-key."),
     });
     let site = site.await;
     let more = "feeds-defaults: [status]\n";
     let scene = organism("  {}\n", more, &compose(&site.url("")), &DONE.repeat(2));
-    write_credential(&scene, "service-auth/claw-api.json", "c0mmon");
-    write_credential(&scene, "elsewhere/context/tiverton/service-auth/claw-api.json", "c0mmon-own");
+    write_credential(&scene, "service-auth/claw-api.json", "c0mmon-key");
+    write_credential(
+        &scene,
+        "elsewhere/context/tiverton/service-auth/claw-api.json",
+        "c0mmon-key-own",
+    );
     scene.run(&["check", "--data", "elsewhere"]).code(0);
     let server = scene.serve(&["--data", "elsewhere"]);
     for agent in ["tiverton", "octopus"] {
@@ -178,14 +182,14 @@ async fn a_pod_has_services_of_its_own_and_an_agent_its_own_credential() {
     assert_eq!(asked.len(), 3, "{asked:?}");
     for it in &asked {
         let token = match it.contains("x-claw-id: tiverton\r\n") {
-            true => "authorization: Bearer c0mmon-own\r\n",
-            false => "authorization: Bearer c0mmon\r\n",
+            true => "authorization: Bearer c0mmon-key-own\r\n",
+            false => "authorization: Bearer c0mmon-key\r\n",
         };
         assert!(it.contains(token) && it.contains("x-claw-pod: trading-desk\r\n"), "{it}");
     }
     let said = scene.run(&["feeds", "tiverton", "--values", "--data", "elsewhere"]).code(0).out;
     super::in_order(&said, &["alerts", "Read with "]);
-    assert!(!said.contains("c0mmon") && !said.contains("-own"), "{said}");
+    assert!(!said.contains("c0mmon-key") && !said.contains("-own"), "{said}");
     let feeds = fs::read_to_string(scene.path("elsewhere/context/tiverton/feeds.json")).unwrap();
     super::in_order(&feeds, &["\"name\":\"alerts\"", "\"ttl\":60}", "\"name\":\"status\""]);
 }

@@ -58,7 +58,9 @@ listeners:
   - {use: git, settings: {root: work}}
   - {use: shell, settings: {programs: [ls]}}
   - {use: command, name: shout, settings: {run: [tr, a-z, A-Z]}}
-  - {use: command, name: ping, settings: {run: [tr, a-z, A-Z], network: any}}
+  - use: command
+    name: ping
+    settings: {run: [tr, a-z, A-Z], network: any, beside_open_door: true}
   - {use: fetch}
   - {use: http, settings: {hosts: [a.org]}}
   - {use: keyvalue, settings: {file: b.db}}

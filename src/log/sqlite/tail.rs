@@ -1,0 +1,75 @@
+//! Pages of entries of all threads that end at a number of bytes, for readers that hold a page
+//! while they send it on.
+
+use std::sync::Arc;
+
+use crate::log::entry::Entry;
+use crate::log::sqlite::read::Reader;
+use crate::log::{Error, bytes_of};
+
+impl Reader {
+    /// The entries after a position, as [`tail`](Reader::tail) returns them, up to the entry with
+    /// which they have `bytes_max` bytes.
+    pub(super) fn tail_within(
+        &mut self,
+        after: u64,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Entry>>, Error> {
+        self.at_once(|reader| {
+            let (mut all, mut bytes, mut after) = (Vec::new(), 0_usize, after);
+            // The size of an entry is known once it is read, so they are read one by one.
+            while all.len() < limit {
+                let Some(entry) = reader.tail(after, 1)?.pop() else { break };
+                after = entry.position;
+                bytes = bytes.saturating_add(bytes_of(&entry));
+                all.push(entry);
+                if bytes >= bytes_max {
+                    break;
+                }
+            }
+            Ok(all)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::log::conformance::{batch, note, wait};
+    use crate::log::{Batch, Draft, Durability, Log as _, MemoryLog, SqliteLog};
+
+    #[test]
+    fn a_page_in_a_file_ends_where_a_page_in_memory_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = SqliteLog::open(folder.path().join("log.db"), Durability::Normal).unwrap();
+        let memory = MemoryLog::new();
+        let draft = |(seq, bytes): (u64, usize)| Draft {
+            body: vec![b'x'; bytes].into(),
+            ..note(&format!("a/{seq}"))
+        };
+        let entries: Vec<Draft> = (1..).zip([10, 5_000, 10, 3_000, 3_000]).map(draft).collect();
+        let all = Batch { entries, ..batch(&["a"], &[]) };
+        wait(file.append(all.clone())).unwrap();
+        wait(memory.append(all)).unwrap();
+        for (after, limit, bytes_max) in [
+            (0, 9, 1),
+            (0, 9, 11),
+            (0, 9, 5_011),
+            (1, 9, 1),
+            (2, 2, usize::MAX),
+            (0, 0, 9),
+            (5, 9, 9),
+        ] {
+            let ids = |page: Vec<std::sync::Arc<crate::log::Entry>>| -> Vec<u64> {
+                page.iter().map(|it| it.id.seq).collect()
+            };
+            let [found, expected] = [
+                wait(file.tail_within(after, limit, bytes_max)),
+                wait(memory.tail_within(after, limit, bytes_max)),
+            ]
+            .map(|it| ids(it.unwrap()));
+            assert_eq!(found, expected, "{limit} after {after} within {bytes_max}");
+        }
+        wait(file.close()).unwrap();
+    }
+}
