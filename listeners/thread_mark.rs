@@ -1,5 +1,6 @@
-//! Marks of threads in texts. Lines of the pump's own carry the mark of their thread. A text of
-//! somebody else that holds the mark is changed, so that it can't pass for such a line.
+//! Marks of threads in texts. Each line that the pump writes into a prompt ends with the mark of its
+//! thread. If a sender's text holds the mark, the prompt shows the text without the mark's digits, so
+//! that no reader takes the text for a line of the pump.
 
 use std::borrow::Cow;
 

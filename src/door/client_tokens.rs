@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::engine::{CONSOLE, Identity};
+use crate::listener::DoorAccess;
 use crate::regular_file;
 
 /// The most bytes of a token file. That is enough for some thousands of tokens.
@@ -255,6 +256,9 @@ pub(super) fn is_name(name: &str) -> Result<(), String> {
     }
     if name == "core" {
         return Err("core: the pump itself has this name".into());
+    }
+    if name == DoorAccess::OPERATORS {
+        return Err(format!("{name}: this word stands for all operators in a listener's `door`"));
     }
     if name == CONSOLE {
         return Err(format!("{CONSOLE}: whoever comes without a token has this name"));

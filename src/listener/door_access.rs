@@ -26,7 +26,7 @@ use crate::listener::Effects;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DoorAccess {
-    /// Whoever the door lets in.
+    /// Every identity that the door lets in.
     Everybody,
     /// The identities with these names. The name [`OPERATORS`](DoorAccess::OPERATORS) stands for
     /// all operators.

@@ -173,6 +173,12 @@ impl Flags {
     /// The receiver may handle the message twice with the effect of once, as the receiver had
     /// declared when the message was sent. `Display` prints no word for this flag.
     pub const IDEMPOTENT: Flags = Flags(1 << 17);
+    /// The message came in at a door, or it is the first message of a thread that such a message
+    /// opened. `Display` prints no word for this flag.
+    pub const AT_DOOR: Flags = Flags(1 << 18);
+    /// At the door, the sender counts as an operator: it is one, or it is `console` where no door
+    /// has tokens. `Display` prints no word for this flag.
+    pub const AS_OPERATOR: Flags = Flags(1 << 19);
 
     /// The flags that set the thread's state. An entry has at most one of them.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);

@@ -213,7 +213,10 @@ impl Pump {
         let checked = self.check(envelope.payload).map_err(&why)?;
         let destination = Destination::named(envelope.thread.as_deref());
         let flags = [
+            (true, Flags::AT_DOOR),
             (by.operator, Flags::FROM_OPERATOR),
+            // At doors without tokens, `console` is the user of this machine.
+            (by.operator || by.may_know_why, Flags::AS_OPERATOR),
             (envelope.to.is_some(), Flags::TO_GIVEN),
             (destination != Destination::Session, Flags::THREAD_GIVEN),
         ];
@@ -221,9 +224,9 @@ impl Pump {
         let flags = given.fold(Flags::NONE, |flags, (_, flag)| flags.with(flag));
         let to = envelope.to.as_deref().map(Into::into);
         let message = self.route(checked, to, flags).map_err(&why)?;
-        // Without tokens, whoever may know why is the user of this machine.
-        let sender = (&*by.identity, by.operator || by.may_know_why);
-        let message = self.shared().routes.admitted(message, sender)?;
+        let routes = &self.shared().routes;
+        let receivers = routes.admitted(message.receivers, &by.identity, flags)?;
+        let message = Addressed { receivers, ..message };
         let (id, span) = (report.id.clone(), report.span.clone());
         Ok(CheckedPush { destination, by, message, meta: envelope.meta, id, span })
     }

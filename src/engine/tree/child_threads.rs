@@ -310,10 +310,12 @@ fn may_open(
         return Ok(vec![receiver]);
     }
     let receivers = world.routes.receivers(None, name)?;
-    let spawner = (!spawner.is_identity)
-        .then(|| world.routes.find(&spawner.name))
-        .flatten()
-        .map(|it| &world.routes.listeners[it]);
+    if spawner.is_identity {
+        // A thread is no way around what a listener's `door` says.
+        let flags = opening.part.message.flags();
+        return world.routes.admitted(receivers, &spawner.name, flags);
+    }
+    let spawner = world.routes.find(&spawner.name).map(|it| &world.routes.listeners[it]);
     let name = |it: &Receiver| &world.routes.listeners[it.listener].name;
     let may = |it: &Receiver| spawner.is_none_or(|spawner| spawner.may_reach(name(it)));
     if !receivers.iter().all(may) {
@@ -376,7 +378,11 @@ impl Thread {
             [one] => Some(world.routes.listeners[one.listener].name.clone()),
             _ => None,
         };
-        let outside = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
+        let at_door = Flags::AT_DOOR.with(Flags::AS_OPERATOR);
+        let outside = match spawner.is_identity {
+            true => opening.part.message.flags().only(at_door).with(Flags::FROM_IDENTITY),
+            false => Flags::NONE,
+        };
         // A child of a paused thread begins paused.
         let held = if self.state == State::Paused { Flags::PAUSES } else { Flags::NONE };
         let flags = opening.part.flags.with(outside).with(held);

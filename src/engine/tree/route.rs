@@ -277,31 +277,39 @@ impl Routes {
         Ok(Addressed { checked, receivers, to, flags })
     }
 
-    /// Leaves those receivers of a push at a door that are open to its sender.
+    /// Leaves those receivers of a message that are open to its sender, if it came in at a door.
     ///
     /// # Errors
-    /// If the push has no receiver left.
+    /// If the message has no receiver left. An operator is told why. For others, this is the fault
+    /// of a payload that nobody takes.
     pub(crate) fn admitted(
         &self,
-        mut message: Addressed,
-        (name, is_operator): (&str, bool),
-    ) -> Result<Addressed, Fault> {
-        let door = |it: &Receiver| &self.listeners[it.listener].door;
-        let is_open = |it: &Receiver| door(it).admits(name, is_operator);
-        let Some(shut) = message.receivers.iter().find(|it| !is_open(it)) else {
-            return Ok(message);
-        };
-        let shut = door(shut).to_string();
-        message.receivers = message.receivers.iter().filter(|it| is_open(it)).copied().collect();
-        if !message.receivers.is_empty() {
-            return Ok(message);
+        receivers: Vec<Receiver>,
+        sender: &str,
+        flags: Flags,
+    ) -> Result<Vec<Receiver>, Fault> {
+        if !flags.contains(Flags::AT_DOOR) {
+            return Ok(receivers);
         }
-        let text = format!(
-            "at a door, {} is taken from {shut}, and not from {name}; the listener's `door` in \
-             the manifest says who may send it",
-            message.checked.name()
-        );
-        Err(Fault::new(Code::Undeliverable, text))
+        let is_operator = flags.contains(Flags::AS_OPERATOR);
+        let is_open = |it: &Receiver| self.listeners[it.listener].door.admits(sender, is_operator);
+        let open: Vec<Receiver> = receivers.iter().copied().filter(is_open).collect();
+        match receivers.first() {
+            Some(shut) if open.is_empty() && is_operator => {
+                let Registered { name, door, .. } = &self.listeners[shut.listener];
+                let text = format!(
+                    "at a door, {name} takes messages from {door}, and not from {sender}; its \
+                     `door` in the manifest says who may send it"
+                );
+                Err(Fault::new(Code::Undeliverable, text))
+            }
+            Some(shut) if open.is_empty() => {
+                let listener = &self.listeners[shut.listener].name;
+                tracing::info!(%listener, sender, "the `door` of a listener shuts the sender out");
+                Err(Fault::undeliverable())
+            }
+            _ => Ok(open),
+        }
     }
 
     /// Returns the receiver of a payload for the listener `to`, if the sender may address this

@@ -58,7 +58,7 @@ impl Thread {
         }
     }
 
-    /// Tells whoever waits that an emission failed: the senders of the messages that it was to
+    /// Tells the waiting senders that an emission failed: those whose messages it was to
     /// answer, or else the sender of the message that the handler has. `sought` is the name of the
     /// emitted payload if no listener takes it.
     pub(crate) fn fail_emission(

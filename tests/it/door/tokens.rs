@@ -3,6 +3,7 @@
 use pumphouse::client::{Error, Push};
 use pumphouse::door::{self, Options, Tcp, Tokens};
 use pumphouse::listener::{DoorAccess, Effects};
+use pumphouse::listeners::thread::{InitialPayload, SpawnThread};
 use pumphouse::prelude::*;
 use tokio::io::AsyncWriteExt;
 
@@ -130,6 +131,27 @@ async fn no_identity_has_a_listeners_name() {
     );
 }
 
+/// A request for a thread that begins with this payload.
+fn spawn(payload: Element) -> SpawnThread {
+    let initial_payload = InitialPayload { payload };
+    SpawnThread { metadata: None, suggested_sub_id: None, initial_payload }
+}
+
+/// Waits until `adder` gets a message behind this position of the log, or until somebody is told
+/// that nobody takes it. Returns whether `adder` gets it.
+async fn was_added(house: &House, after: u64) -> bool {
+    loop {
+        let entries = house.pump.log().tail(after, 100).await.unwrap();
+        if entries.iter().any(|it| it.to.as_deref() == Some("adder")) {
+            return true;
+        }
+        if entries.iter().any(|it| String::from_utf8_lossy(&it.body).contains("P0011")) {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Who of three identities, and of a client without a token, may call `adder`, which declares
 /// effects. Without tokens the clients are all `console`.
 async fn admitted(tokens: Option<Tokens>, access: Option<DoorAccess>) -> Vec<&'static str> {
@@ -144,13 +166,28 @@ async fn admitted(tokens: Option<Tokens>, access: Option<DoorAccess>) -> Vec<&'s
         if has_tokens && !token.is_empty() {
             client.authenticate(token).await.unwrap();
         }
-        match client.tell(&Push::of(&Add { a: 1, b: 2 }).unwrap()).await {
-            Ok(_) => admitted.push(name),
+        let is_admitted = match client.tell(&Push::of(&Add { a: 1, b: 2 }).unwrap()).await {
+            Ok(_) => true,
             Err(Error::Refused(huh)) => {
                 assert_eq!(huh.code, "P0011");
-                assert!(huh.message.contains("the listener's `door`"), "{}", huh.message);
+                // Only an operator is told who is there, and who may send to it.
+                let is_told = huh.message.contains("its `door`");
+                assert_eq!(is_told, name == "ops" || !has_tokens, "{name}: {}", huh.message);
+                false
             }
             Err(error) => panic!("{error:?}"),
+        };
+        // A thread that begins with the message, or with such a thread, is no way around it.
+        let first = Add { a: 1, b: 2 }.encode().unwrap();
+        let inner = spawn(first.clone());
+        for first in [first, inner.encode().unwrap()] {
+            let all = house.pump.log().tail(0, 10_000).await.unwrap();
+            let before = all.last().map_or(0, |it| it.position);
+            client.tell(&Push::of(&spawn(first)).unwrap()).await.unwrap();
+            assert_eq!(was_added(&house, before).await, is_admitted, "{name}");
+        }
+        if is_admitted {
+            admitted.push(name);
         }
     }
     admitted
