@@ -213,7 +213,19 @@ async fn serve(
     to: &mut Screen<'_>,
 ) -> Result<Ending, Failure> {
     let pump = plan.start();
-    pump.ready().await?;
+    // A start may handle messages one by one before the pump is ready.
+    let is_stopped = tokio::select! {
+        biased;
+        ready = pump.ready() => {
+            ready?;
+            false
+        }
+        _ = signals.next() => true,
+    };
+    if is_stopped {
+        pump.shutdown().await?;
+        return Ok(Ending::Well);
+    }
     let following = match spans.start(&pump).await {
         Ok(following) => following,
         Err(failure) => {

@@ -126,7 +126,7 @@ codes! {
     /// and still block their threads.
     Stuck = 32, "Send it again later; if that doesn't help, the operator must restart the pump.",
         retry true;
-    /// The process ended whenever the message was handled, twice with nothing else under way.
+    /// The process ended whenever the message was handled, three times with nothing else under way.
     Poisonous = 33, "Send it again only in another form; the log has the message.", retry false;
     /// The thread has ended: it is closed, cancelled or failed.
     ThreadEnded = 40, "Open another thread; what this one has stays in the log.", retry false;

@@ -56,7 +56,7 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
             is_held: false,
         });
     }
-    one_by_one::handle(shared, &mut threads).await;
+    one_by_one::handle(shared, &mut threads).await?;
     for (thread, left) in threads {
         shared.workers.post(&thread, Mail::Resume(thread.clone(), left));
     }

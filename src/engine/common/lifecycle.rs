@@ -20,6 +20,9 @@ use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
 
+/// How many entries may stand behind the one that says that the organism was told to stop.
+const LAST_WORDS: u64 = 1_000;
+
 /// Posts entries about a start: the start itself, the listeners that joined and left since the last
 /// start, and the announcements that differ from those in the organism's own thread. These entries
 /// are posted before the workers begin to handle messages.
@@ -166,6 +169,17 @@ async fn known(shared: &Shared) -> Result<Known, log::Error> {
         }
     }
     Ok(known)
+}
+
+/// Returns whether the last run of the pump ended with a stop: it was told to, and said so.
+pub(crate) async fn was_stopped(shared: &Shared) -> Result<bool, log::Error> {
+    let thread = ThreadId::new(ORGANISM);
+    let Some(record) = shared.log.thread(&thread).await? else { return Ok(false) };
+    let after = record.last_seq.saturating_sub(LAST_WORDS);
+    let last = shared.log.read(&thread, after, u64::MAX, usize::MAX).await?;
+    let is_of_run =
+        |it: &&Arc<log::Entry>| it.name == Boot::NAME || it.name == ShutdownSignal::NAME;
+    Ok(last.iter().rfind(is_of_run).is_some_and(|it| it.name == ShutdownSignal::NAME))
 }
 
 /// Returns a listener's description.

@@ -10,7 +10,7 @@ use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Part;
 use crate::engine::tree::thread::{Delivery, Later, Thread};
-use crate::engine::tree::trial::{self, ATTEMPTS_MAX};
+use crate::engine::tree::trial::{self, ATTEMPT_PAUSED, ATTEMPTS_TOGETHER};
 use crate::listener::Entry;
 use crate::log::{Flags, LastStart, Mark};
 use crate::wire::{Code, Fault};
@@ -131,13 +131,13 @@ impl Thread {
     ) {
         let registered = &world.routes.listeners[receiver.listener];
         let begun = trial::attempts(last, registered.traits.pure);
-        if begun >= ATTEMPTS_MAX {
+        if begun >= ATTEMPT_PAUSED {
             let name = &registered.name;
             return self.give_up(&again.entry, name, begun, Why::Poisonous, world, out);
         }
         let as_of = last.as_of.filter(|_| registered.traits.up_to_date);
-        // What is held is counted when it is let go.
-        let attempt = if again.is_held { begun } else { begun + 1 };
+        // Whether a message that is handled alone ends the process is counted there.
+        let attempt = (begun + 1).min(ATTEMPTS_TOGETHER);
         self.wait(receiver, Delivery { attempt, as_of, ..again });
     }
 
@@ -160,8 +160,8 @@ impl Thread {
             }
             Why::Poisonous => {
                 let text = format!(
-                    "the pump ended {attempt} times while {listener} was at it, twice of them with \
-                     nothing else under way"
+                    "the pump ended {attempt} times while {listener} was at it, three times with nothing \
+                     else under way"
                 );
                 tracing::error!(entry = %entry.id(), %listener, "{text}; it is handled no more");
                 Fault::new(Code::Poisonous, text)

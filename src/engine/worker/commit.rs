@@ -8,7 +8,7 @@ use crate::engine::common::shared::Shared;
 use crate::engine::runtime_port::Port;
 use crate::engine::tree::effect::{Effect, Step, Timing};
 use crate::engine::tree::event::Event;
-use crate::engine::worker::driver::{FreePlaces, Worker, drop_effects, world};
+use crate::engine::worker::driver::{FreePlaces, Phase, Worker, drop_effects, world};
 use crate::engine::worker::log_lanes::{Flight, Landed, Lane};
 use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::ThreadId;
@@ -36,7 +36,7 @@ impl<P: Port> Worker<P> {
     /// next trees of the run queue are stepped into a batch of the lower lane. Returns whether a
     /// batch was made.
     pub(crate) fn turn(&mut self) -> bool {
-        if !self.begun {
+        if self.phase == Phase::Waiting {
             return false;
         }
         let shared = self.shared.clone();

@@ -81,16 +81,25 @@ pub(crate) struct Worker<P: Port> {
     mail: Vec<Mail>,
     /// If the log failed: the fault with which pushes are refused.
     pub(crate) dead: Option<Fault>,
-    pub(crate) begun: bool,
-    /// Whether pushes and timers wait, since unfinished entries are handled alone.
-    pub(crate) only_unfinished: bool,
-    /// The pushes that wait meanwhile.
+    pub(crate) phase: Phase,
+    /// The pushes that wait until the worker handles whatever comes.
     later_pushes: Vec<Mail>,
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     pub(crate) now_us: u64,
     /// How many microseconds the wall clock is ahead of `now_us`.
     pub(crate) ahead_us: i64,
+}
+
+/// What a worker handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing: unfinished entries are still posted.
+    Waiting,
+    /// Unfinished entries alone. Pushes and timers wait.
+    OnlyUnfinished,
+    /// Whatever comes.
+    Open,
 }
 
 /// A handler that runs as a task.
@@ -144,8 +153,7 @@ impl<P: Port> Worker<P> {
             timer: None,
             mail: Vec::new(),
             dead: None,
-            begun: false,
-            only_unfinished: false,
+            phase: Phase::Waiting,
             later_pushes: Vec::new(),
             stopped: false,
             drains: Vec::new(),
@@ -214,7 +222,7 @@ impl<P: Port> Worker<P> {
                 let fault = self.dead.clone();
                 fault.into_iter().for_each(|it| self.shared.refuse(&push, it));
             }
-            push @ Mail::Push { .. } if self.only_unfinished => self.later_pushes.push(push),
+            push @ Mail::Push { .. } if self.phase != Phase::Open => self.later_pushes.push(push),
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
                 Some(TreeSlot::Waking(waiting)) => {
                     waiting.push(Mail::Push { thread, drawn, push });
@@ -251,9 +259,9 @@ impl<P: Port> Worker<P> {
             },
             // An error means that the receiver no longer waits.
             Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
-            Mail::BeginUnfinished => (self.begun, self.only_unfinished) = (true, true),
+            Mail::BeginUnfinished => self.phase = Phase::OnlyUnfinished,
             Mail::Begin => {
-                (self.begun, self.only_unfinished) = (true, false);
+                self.phase = Phase::Open;
                 for push in std::mem::take(&mut self.later_pushes) {
                     self.read(push);
                 }
@@ -459,7 +467,7 @@ impl<P: Port> Worker<P> {
 
     /// Answers the requests to drain if nothing is left to do.
     fn drained(&mut self) {
-        let idle = self.begun
+        let idle = self.phase != Phase::Waiting
             && self.lanes.is_empty()
             && self.waking.is_empty()
             && self.crowded.is_empty()

@@ -7,7 +7,7 @@ use std::task::Context;
 use crate::engine::common::inbox::Mail;
 use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::{Event, Key, Ready};
-use crate::engine::worker::driver::{TaskStage, Worker};
+use crate::engine::worker::driver::{Phase, TaskStage, Worker};
 use crate::wire::{Code, Fault};
 
 /// While a delivery waits for a time of the wall clock, that clock is read at least this often.
@@ -73,7 +73,7 @@ impl<P: Port> Worker<P> {
 
     /// Whether the worker handles whatever comes.
     fn is_open(&self) -> bool {
-        self.begun && !self.only_unfinished
+        self.phase == Phase::Open
     }
 
     /// Frees the place of a handler that can't be ended, and counts the handler.

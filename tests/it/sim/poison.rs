@@ -50,7 +50,7 @@ impl Scene {
         let it = Listener::with_state("a", self.shared.clone()).on(work);
         let it = it.timeout(Duration::from_secs(100_000));
         let it = if self.is_pure { it.pure() } else { it.idempotent() };
-        let plan = pumphouse::builder().with(it).with(self.disk.log()).workers(2);
+        let plan = pumphouse::builder().name("sim").with(it).with(self.disk.log()).workers(2);
         plan.build().unwrap().start_on(&self.sim)
     }
 
@@ -105,23 +105,23 @@ fn check_poison(seed: u64, is_pure: bool, ends: u64) {
 
 #[test]
 fn what_ends_the_process_alone_is_poisonous_and_its_sender_is_told() {
-    (0..10).for_each(|seed| check_poison(seed, false, 5));
+    (0..10).for_each(|seed| check_poison(seed, false, 6));
 }
 
 /// The first start of a pure handler isn't recorded, so it counts once the pump has started again.
 #[test]
 fn a_pure_handler_that_ends_the_process_is_poisonous_too() {
-    (0..10).for_each(|seed| check_poison(seed, true, 5));
+    (0..10).for_each(|seed| check_poison(seed, true, 6));
 }
 
 #[test]
 fn kills_of_the_process_poison_nothing() {
-    // Kills at regular times, some of them while a message is handled alone.
-    for seconds in [1, 3, 7, 9, 14, 40, 100] {
+    // Kills at regular times, most of them while a message is handled alone.
+    for seconds in (1..=40).chain([60, 100]) {
         let scene = Scene::new(seconds, false);
         let mut pump = scene.start();
-        let threads = [scene.ask(&pump, 1_000), scene.ask(&pump, 1_001)];
-        for _ in 0..20 {
+        let threads = [1_000, 1_001, 1_002].map(|it| scene.ask(&pump, it));
+        for _ in 0..12 {
             scene.run(Duration::from_secs(seconds));
             scene.sim.crash();
             pump = scene.start();
@@ -132,6 +132,39 @@ fn kills_of_the_process_poison_nothing() {
             assert!(told.len() == 1 && told[0].contains("100"), "{seconds}: {told:?}");
         }
     }
+}
+
+#[test]
+fn a_stop_counts_for_nothing() {
+    let scene = Scene::new(1, false);
+    let mut pump = scene.start();
+    scene.ask(&pump, 1_000);
+    for _ in 0..4 {
+        scene.run(Duration::from_secs(1));
+        scene.sim.run(pump.shutdown()).unwrap().unwrap();
+        scene.sim.crash();
+        pump = scene.start();
+    }
+    let before = scene.sim.now_us();
+    let said: Said = scene.sim.run(pump.ask(Plain { fuel: 1, due: None })).unwrap().unwrap();
+    assert_eq!(said.n, 1);
+    assert!(scene.sim.now_us() - before < 3_000_000);
+}
+
+#[test]
+fn a_stop_ends_the_time_in_which_messages_are_handled_alone() {
+    let scene = Scene::new(1, false);
+    let mut pump = scene.start();
+    scene.ask(&pump, 1_000);
+    for _ in 0..3 {
+        scene.run(Duration::from_secs(1));
+        scene.sim.crash();
+        pump = scene.start();
+    }
+    let before = scene.sim.now_us();
+    scene.sim.run(pump.shutdown()).unwrap().unwrap();
+    // What is under way has its `drain_time_max`, and no more.
+    assert!(scene.sim.now_us() - before < 40_000_000);
 }
 
 #[test]
