@@ -62,16 +62,22 @@ pub(super) fn call(seen: &Capabilities, it: &Described) -> String {
     if calls.len() > 1
         && let Some(about) = &it.text
     {
-        text += &format!("{about}\n");
+        text += &format!("{}\n", one_line(about));
     }
     for it in calls {
         let parameters = parameters(it.schema);
         let example = example(seen, it.schema);
         let name = Value::String(it.name);
-        text += &format!("{}\n{{\"name\": {name}, \"parameters\": {example}}}\n", it.text);
+        let about = one_line(it.text);
+        text += &format!("{about}\n{{\"name\": {name}, \"parameters\": {example}}}\n");
         text += &fields_of(&parameters);
     }
     text
+}
+
+/// A description in one line, so that no line of it passes for a heading of the prompt.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// An example of a payload in JSON.
@@ -104,7 +110,8 @@ fn fields(schema: &Value, root: &Value, depth: usize) -> String {
             true => "",
             false => ", optional",
         };
-        let doc = field["description"].as_str().map(|it| format!(": {it}")).unwrap_or_default();
+        let doc = field["description"].as_str();
+        let doc = doc.map(|it| format!(": {}", one_line(it))).unwrap_or_default();
         let indent = "  ".repeat(depth);
         text += &format!("{indent}- {name} ({}{often}){doc}\n", kind(field, root));
         let inner = match field["type"].as_str() {
