@@ -520,6 +520,10 @@ impl Handling {
     }
 }
 
+/// The most bytes of the reason of a failed run: what a step says may be filled in with values of
+/// any size.
+const REASON_BYTES_MAX: usize = 64 << 10;
+
 /// The time at which a message begins a run, as a text.
 fn at(message: &Entry) -> String {
     let at = i64::try_from(message.at_us()).ok();
@@ -530,7 +534,8 @@ fn at(message: &Entry) -> String {
 impl OpenRun {
     /// The answer for a run that has failed.
     fn fail(&self, failing: Failing) -> Answer<Result<WorkflowResult, WorkflowFailed>> {
-        let Failing { step, reason, undone, not_undone } = failing;
+        let Failing { step, mut reason, undone, not_undone } = failing;
+        reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         let step = step.map(|it| self.plan.steps[it].step.name.clone());
         let workflow = self.plan.definition.name.clone();
         let failed = WorkflowFailed { workflow, step, reason, undone, not_undone };
