@@ -81,7 +81,7 @@ impl Running {
     /// # Errors
     /// If the system doesn't start the supervisor.
     pub(super) fn begin(command: &mut Command) -> io::Result<(Child, Option<Running>)> {
-        // Whoever looks for orphans waits for this lock, and finds the new supervisor noted.
+        // A search for orphans waits for this lock, so it finds the new supervisor noted.
         let mut supervisors = supervisors();
         let child = command.spawn()?;
         let id = child.id().map(u32::cast_signed);

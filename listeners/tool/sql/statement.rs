@@ -1,4 +1,4 @@
-//! Runs one statement, in the process that reads the database, and says what came of it.
+//! Runs one statement, in the process that reads the database, and returns its rows or the reason of the failure.
 
 use std::path::Path;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(super) struct Order {
     pub(super) limits: SqlLimits,
 }
 
-/// What came of a statement.
+/// The rows of a statement, or the reason of its failure.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) enum Answer {
     Rows { stopped_by: Option<String>, column: Vec<String>, row: Vec<Value> },
