@@ -363,24 +363,4 @@ mod tests {
         let expected = signed.to_string().len();
         assert_eq!(read("content_block_stop", "none", Value::Null), expected);
     }
-
-    #[test]
-    fn a_budget_of_tokens_that_is_too_large_to_add_up_is_the_most() {
-        let mut extra = Map::new();
-        extra.insert("thinking".to_owned(), json!({ "budget_tokens": 1e20 }));
-        let content = RequestContent {
-            model: "m",
-            max_tokens: None,
-            temperature: None,
-            effort: None,
-            is_structured: true,
-            is_streamed: true,
-            tools: &[],
-            window: None,
-            host: "127.0.0.1",
-            extra: &extra,
-            prompt: &Prompt::new("").user("Hi"),
-        };
-        assert_eq!(body(&content)["max_tokens"], u64::MAX);
-    }
 }

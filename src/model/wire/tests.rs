@@ -207,6 +207,11 @@ fn prompt(ids: &[&str]) -> Prompt {
 }
 
 fn body(wire: Wire, prompt: &Prompt) -> Value {
+    body_with(wire, prompt, &Map::new())
+}
+
+/// The body of a request with these fields of its author's.
+fn body_with(wire: Wire, prompt: &Prompt, extra: &Map<String, Value>) -> Value {
     let content = RequestContent {
         model: "m",
         max_tokens: None,
@@ -217,10 +222,18 @@ fn body(wire: Wire, prompt: &Prompt) -> Value {
         tools: &[],
         window: None,
         host: "127.0.0.1",
-        extra: &Map::new(),
+        extra,
         prompt,
     };
     wire.body(&content).into()
+}
+
+#[test]
+fn a_budget_of_tokens_that_is_too_large_to_add_up_is_the_most() {
+    let mut extra = Map::new();
+    extra.insert("thinking".to_owned(), json!({ "budget_tokens": 1e20 }));
+    let body = body_with(Wire::AnthropicMessages, &Prompt::new("").user("Hi"), &extra);
+    assert_eq!(body["max_tokens"], u64::MAX);
 }
 
 #[test]
