@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::shared::{Shared, Stage};
@@ -95,21 +93,10 @@ async fn handle_all(shared: &Shared, suspects: Vec<Suspect>) {
         post(shared, &thread, Event::Trial(key.clone(), Trial::Begin(attempt)));
         tokio::select! {
             biased;
-            () = idle(shared) => {}
+            () = shared.drained() => {}
             () = shared.runtime.sleep_until(after(shared, ALONE)) => {}
         }
         post(shared, &thread, Event::Trial(key, Trial::Over));
-    }
-}
-
-/// Waits until all workers have nothing to do.
-async fn idle(shared: &Shared) {
-    // A worker may send mail to another worker that was idle before it.
-    for inbox in shared.workers.inboxes.iter().chain(&shared.workers.inboxes) {
-        let (done, idle) = oneshot::channel();
-        inbox.post(Mail::Drain(done));
-        // An error means that the worker has stopped.
-        let _ = idle.await;
     }
 }
 

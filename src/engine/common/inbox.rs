@@ -33,8 +33,9 @@ pub(crate) enum Mail {
     BeginUnfinished,
     /// Every unfinished entry has been posted, so the worker may begin.
     Begin,
-    /// Asks the worker to answer when nothing is left to do.
-    Drain(oneshot::Sender<()>),
+    /// Asks the worker to answer when nothing is left to do. The answer is how much mail the worker
+    /// has read since its start.
+    Drain(oneshot::Sender<u64>),
     /// Tells the worker to stop now.
     Stop,
 }

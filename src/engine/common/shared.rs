@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::engine::common::counts::Counts;
 use crate::engine::common::followers::Followers;
@@ -177,6 +177,24 @@ impl Shared {
         tell(&*push.by.observer, push.by.number, PushEvent::Refused(fault));
     }
 
+    /// Waits until no worker has anything to do. A worker may send mail to another one that was
+    /// drained before it, so they are asked until none has read mail since it was last asked.
+    pub(crate) async fn drained(&self) {
+        let mut before = None;
+        loop {
+            let mut counts = Vec::new();
+            for inbox in &self.workers.inboxes {
+                let (done, idle) = oneshot::channel();
+                inbox.post(Mail::Drain(done));
+                // An error means that the worker has stopped.
+                counts.push(idle.await.unwrap_or_default());
+            }
+            if before.replace(counts.clone()) == Some(counts) {
+                return;
+            }
+        }
+    }
+
     /// Stands in for a worker that panicked: refuses pushes, and answers requests to drain at once.
     pub(crate) async fn refuse_all(&self, worker: usize) {
         let (inbox, mut mail) = (&self.workers.inboxes[worker], Vec::new());
@@ -188,7 +206,7 @@ impl Shared {
                     Mail::Push { push, .. } => {
                         self.refuse(&push, Fault::new(Code::Broken, "the pump failed inside"));
                     }
-                    Mail::Drain(done) => drop(done.send(())),
+                    Mail::Drain(done) => drop(done.send(0)),
                     Mail::Stop => return Poll::Ready(()),
                     _ => {}
                 }

@@ -410,19 +410,9 @@ impl Pump {
         }
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = self.shared.runtime.now_us() + u64::try_from(until).unwrap_or(u64::MAX / 2);
-        let drained = async {
-            // Every worker is asked twice, since a worker may send mail to another worker that was
-            // drained before it.
-            for inbox in self.shared.workers.inboxes.iter().chain(&self.shared.workers.inboxes) {
-                let (done, idle) = oneshot::channel();
-                inbox.post(Mail::Drain(done));
-                // An error means that the worker has stopped.
-                let _ = idle.await;
-            }
-        };
         tokio::select! {
             biased;
-            () = drained => {}
+            () = self.shared.drained() => {}
             () = self.shared.runtime.sleep_until(until) => {
                 tracing::warn!("handlers still ran at the end of drain_time_max");
             }

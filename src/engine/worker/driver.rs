@@ -85,7 +85,9 @@ pub(crate) struct Worker<P: Port> {
     /// The pushes that wait until the worker handles whatever comes.
     later_pushes: Vec<Mail>,
     stopped: bool,
-    drains: Vec<oneshot::Sender<()>>,
+    drains: Vec<oneshot::Sender<u64>>,
+    /// How much mail the worker has read, without requests to drain.
+    mail_count: u64,
     pub(crate) now_us: u64,
     /// How many microseconds the wall clock is ahead of `now_us`.
     pub(crate) ahead_us: i64,
@@ -157,6 +159,7 @@ impl<P: Port> Worker<P> {
             later_pushes: Vec::new(),
             stopped: false,
             drains: Vec::new(),
+            mail_count: 0,
         }
     }
 
@@ -209,6 +212,7 @@ impl<P: Port> Worker<P> {
         self.shared.workers.inboxes[self.number].take(&mut mail);
         let busy = !mail.is_empty();
         for mail in mail.drain(..) {
+            self.mail_count += u64::from(!matches!(mail, Mail::Drain(_)));
             self.read(mail);
         }
         self.mail = mail;
@@ -476,7 +480,7 @@ impl<P: Port> Worker<P> {
         if idle {
             for drain in self.drains.drain(..) {
                 // An error means that the receiver no longer waits.
-                let _ = drain.send(());
+                let _ = drain.send(self.mail_count);
             }
         }
     }
