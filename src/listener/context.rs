@@ -307,7 +307,8 @@ impl<S> FromContext<S> for ThreadMark {
 }
 
 /// The number of this attempt to handle the message, from 1. If the pump stops or crashes during an
-/// attempt, a later attempt has a higher number.
+/// attempt, the next attempt has a higher number. After more attempts than three a number may come
+/// again, so it is no id of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt(
     /// The number.

@@ -145,6 +145,11 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
     let entry = |id: &str| stage.entry(&id.parse().unwrap());
     let (target, payload) = match *words {
         ["fault"] => return Ready::fault(fault()),
+        // An answer to nobody that can't be sent.
+        ["fault", "answer"] => {
+            let target = Target::Askers(Vec::new(), Outcome::Completed);
+            return Ready { target, ..Ready::fault(fault()) };
+        }
         ["error", payload] => {
             return Ready { flags: Flags::ERROR, ..ready(Target::Sender, payload_of(payload)) };
         }

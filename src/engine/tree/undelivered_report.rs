@@ -58,9 +58,9 @@ impl Thread {
         }
     }
 
-    /// Tells the waiting senders that an emission failed: those whose messages it was to
-    /// answer, or else the sender of the message that the handler has. `sought` is the name of the
-    /// emitted payload if no listener takes it.
+    /// Tells the waiting senders that an emission failed: those whose messages it was to answer, if
+    /// these are in this thread, or else the sender of the message that the handler has. `sought`
+    /// is the name of the emitted payload if no listener takes it.
     pub(crate) fn fail_emission(
         &mut self,
         part: &Part,
@@ -76,7 +76,11 @@ impl Thread {
             Target::Askers(asked, _) => asked,
             _ => return self.complain(part, &fault, world, out),
         };
-        for asked in asked.iter().filter(|it| self.has(it.id())).collect::<Vec<_>>() {
+        let told: Vec<&Entry> = asked.iter().filter(|it| self.has(it.id())).collect();
+        if told.is_empty() {
+            return self.complain(part, &fault, world, out);
+        }
+        for asked in told {
             self.complain_to(part, asked, &fault, world, out);
         }
     }
