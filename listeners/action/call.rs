@@ -14,19 +14,23 @@ use serde_json::{Map, Value};
 use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
 use super::super::metadata::METADATA;
 use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
+use super::filling::{Filling, put};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open_payload::open_payload;
 use super::parameters;
 use super::scalar_texts::as_scalars;
 use super::settings::Settings;
+use super::unresolved::Unresolved;
 use super::value::known;
-use super::variables::{KnownValue, Lookup, Unresolved, put};
+use super::variables::{KnownValue, Lookup};
 use super::words::{Action, ActionError, ActionKind, CommandLine, Dialect, NAME};
 use super::words::{TemplateText, WORKFLOWS};
 
 /// The types of listeners that are agents and workflows.
 const AGENT: &str = "agent";
 const WORKFLOW: &str = "workflow";
+/// The maximum number of references that the error about references without values names.
+const LOST_MAX: usize = 20;
 /// The maximum number of names that the error about an unknown name lists.
 const NAMES_MAX: usize = 20;
 
@@ -234,9 +238,9 @@ pub(super) fn payload(
     let wrong = |message| ActionError { code: "parameters".to_owned(), message };
     match &definition.parameters {
         Parameters::Json(said) => {
-            let mut unresolved = Vec::new();
-            let json = resolved(definition, said, values, &mut unresolved);
-            lost(&unresolved)?;
+            let mut filling = Filling::default();
+            let json = resolved(definition, said, values, &mut filling);
+            lost(&filling.unresolved)?;
             if let Some(it) = called.listener.extension::<CommandLine>() {
                 no_option(definition, it.field, &json).map_err(wrong)?;
             }
@@ -263,9 +267,9 @@ pub(super) fn unresolved(
 ) -> Vec<Unresolved> {
     match &definition.parameters {
         Parameters::Json(json) => {
-            let mut unresolved = Vec::new();
-            resolved(definition, json, values, &mut unresolved);
-            unresolved
+            let mut filling = Filling::default();
+            resolved(definition, json, values, &mut filling);
+            filling.unresolved
         }
         Parameters::Elements(elements) => {
             written(elements, schema, &definition.references, values).1
@@ -278,9 +282,9 @@ fn resolved(
     definition: &ActionDefinition,
     json: &Value,
     values: &ResolvedValues,
-    unresolved: &mut Vec<Unresolved>,
+    filling: &mut Filling,
 ) -> Value {
-    definition.references.resolve(json, &|name| values.get(name), unresolved)
+    definition.references.resolve(json, &|name| values.get(name), filling)
 }
 
 /// Fails if a value that an author's template makes an argument of its own begins with `-`, since
@@ -302,10 +306,11 @@ fn no_option(definition: &ActionDefinition, field: &str, json: &Value) -> Result
     Ok(())
 }
 
-/// Fails if a name is known, and the path behind it leads to nothing.
+/// Fails if a name is known, and the path behind it leads to nothing or to too much.
 fn lost(unresolved: &[Unresolved]) -> Result<(), ActionError> {
-    let lost: Vec<String> =
-        unresolved.iter().filter(|it| it.missing.is_some()).map(Unresolved::lost).collect();
+    let lost = unresolved.iter().filter(|it| it.missing.is_some() || it.is_too_large);
+    // Many references may lead to nothing.
+    let lost: Vec<String> = lost.take(LOST_MAX).map(Unresolved::lost).collect();
     if lost.is_empty() {
         return Ok(());
     }
@@ -320,11 +325,10 @@ fn written(
     rules: &parameters::Parameters,
     values: &ResolvedValues,
 ) -> (Writer, Vec<Unresolved>) {
-    let (writer, unresolved) = (Writer::new(XmlLimits::INSIDE), Vec::new());
-    let mut elements_writer =
-        ElementsWriter { name: &schema.name, rules, values, writer, unresolved };
+    let (writer, filling) = (Writer::new(XmlLimits::INSIDE), Filling::default());
+    let mut elements_writer = ElementsWriter { name: &schema.name, rules, values, writer, filling };
     elements_writer.write(elements.view(), schema.name.local());
-    (elements_writer.writer, elements_writer.unresolved)
+    (elements_writer.writer, elements_writer.filling.unresolved)
 }
 
 /// Makes a payload whose text is a JSON object. Workflows take such payloads.
@@ -364,14 +368,14 @@ struct ElementsWriter<'a> {
     rules: &'a parameters::Parameters,
     values: &'a ResolvedValues,
     writer: Writer,
-    unresolved: Vec<Unresolved>,
+    filling: Filling,
 }
 
 impl ElementsWriter<'_> {
     /// A text, with the reference that it is replaced by its value.
     fn filled<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let lookup = |name: &str| self.values.get(name);
-        match self.rules.resolve_text("", text, &lookup, &mut self.unresolved) {
+        match self.rules.resolve_text("", text, &lookup, &mut self.filling) {
             None => Cow::Borrowed(text),
             Some(value) => {
                 let mut filled = String::new();

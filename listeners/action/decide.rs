@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::super::condition::{Condition, Reference};
 use super::call::lookup;
+use super::filling::{Filling, resolve_json};
 use super::graph::{self, ActionDefinition, LIST_FAILED, Seen, SeenNames};
 use super::undo;
-use super::variables::{Lookup, list_reference, resolve_json, step_into};
+use super::variables::{Lookup, list_reference, step_into};
 use super::words::{ActionDecided, ActionError, ForEach, ITEMS_MAX, METADATA, NOT_TAKEN};
 
 /// The maximum number of a value's characters that the reason of a decision shows.
@@ -115,15 +116,16 @@ impl Decider<'_> {
                 Err(error) => Err(foreach(format!("{} is no list: {error}", shown_list(each)))),
             };
         };
-        let mut unresolved = Vec::new();
+        let mut filling = Filling::default();
         let names = |name: &str| match self.seen.get(name) {
             Some(it) => lookup(self.all, &it.value, self.rules),
             None => Lookup::Unknown,
         };
         let whole = Value::String(reference);
-        let value = resolve_json(&whole, &names, &mut unresolved);
-        if let Some(missing) = unresolved.first() {
+        let value = resolve_json(&whole, &names, &mut filling);
+        if let Some(missing) = filling.unresolved.first() {
             let text = match &missing.missing {
+                None if missing.is_too_large => missing.lost(),
                 Some(step) => format!("the result of {} has no {step}", missing.name),
                 None => format!("nothing is called {}", missing.name),
             };

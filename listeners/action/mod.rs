@@ -15,8 +15,9 @@
 mod open_payload;
 pub mod read;
 mod settings;
-mod unresolved;
+pub mod unresolved;
 pub mod variables;
+pub mod filling;
 mod scalar_texts;
 pub mod parameters;
 pub mod graph;
@@ -318,7 +319,7 @@ impl Handling {
         let unresolved = unresolved(definition, called.schema, values);
         let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
-        let unknown = unresolved.iter().filter(|it| it.missing.is_none());
+        let unknown = unresolved.iter().filter(|it| it.missing.is_none()).take(UNKNOWN_MAX);
         let unresolved = unknown.map(|it| match it.name == *own {
             true => format!("{} stays as it is: {own} is this action itself", it.reference),
             false => it.advised(self.actions.0.graph().known(agent)),
@@ -326,6 +327,9 @@ impl Handling {
         oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }
 }
+
+/// The maximum number of references to unknown names that an action is warned of.
+const UNKNOWN_MAX: usize = 20;
 
 /// The notes of the answers for items, each with the number of its item, from 1.
 fn notes_of_items(all: &Capabilities, answers: &[Option<Element>]) -> Vec<String> {

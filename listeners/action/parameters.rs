@@ -10,7 +10,8 @@ use pumphouse::schema::json;
 use pumphouse::xml::{Child, View};
 use serde_json::Value;
 
-use super::variables::{Lookup, Reference, Unresolved, put, whole};
+use super::filling::{Filling, put};
+use super::variables::{Lookup, Reference, whole};
 use super::words::{Action, Dialect, References, TemplateText};
 
 /// The JSON pointer of an action's parameters.
@@ -106,11 +107,11 @@ impl Parameters {
         &self,
         parameters: &Value,
         lookup: &impl Fn(&str) -> Lookup<'a>,
-        unresolved: &mut Vec<Unresolved>,
+        filling: &mut Filling,
     ) -> Value {
         let mut filled = parameters.clone();
         fill(&mut filled, &mut String::new(), &mut |at, text| {
-            self.resolve_text(at, text, lookup, unresolved)
+            self.resolve_text(at, text, lookup, filling)
         });
         filled
     }
@@ -122,7 +123,7 @@ impl Parameters {
         at: &str,
         text: &str,
         lookup: &impl Fn(&str) -> Lookup<'a>,
-        unresolved: &mut Vec<Unresolved>,
+        filling: &mut Filling,
     ) -> Option<Value> {
         let parts = self.parts(at, text);
         let (mut filled, mut from) = (String::new(), 0);
@@ -131,7 +132,7 @@ impl Parameters {
             let value = match is_escaped {
                 true if matches!(lookup(reference.name), Lookup::Unknown) => None,
                 true => Some(Value::String(reference.whole.to_owned())),
-                false => reference.value(lookup).map_err(|it| unresolved.push(it)).ok(),
+                false => filling.value(&reference, lookup),
             };
             if is_whole {
                 return value;
@@ -289,10 +290,10 @@ mod tests {
 
     #[track_caller]
     fn check(action: &Action, parameters: &Value, expected: &Value, lost: &[&str]) {
-        let mut unresolved = Vec::new();
+        let mut filling = Filling::default();
         let rules = Parameters::of(action, None);
-        assert_eq!(rules.resolve(parameters, &lookup, &mut unresolved), *expected);
-        let told: Vec<&str> = unresolved.iter().map(|it| &*it.reference).collect();
+        assert_eq!(rules.resolve(parameters, &lookup, &mut filling), *expected);
+        let told: Vec<&str> = filling.unresolved.iter().map(|it| &*it.reference).collect();
         assert_eq!(told, lost, "{parameters}");
     }
 

@@ -6,6 +6,10 @@ use pumphouse::schema::nearest;
 
 use super::super::metadata::METADATA;
 
+/// The most bytes of the values that references are replaced by, within one response or the
+/// parameters of one call: half of the largest message.
+pub const FILLED_BYTES_MAX: usize = 8 << 20;
+
 /// A reference that was not replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -19,6 +23,8 @@ pub struct Unresolved {
     /// The steps that exist in place of the missing one. Empty if there are none, or if nothing has
     /// the name.
     pub steps: Vec<String>,
+    /// Whether there is a value that would make the text too large.
+    pub is_too_large: bool,
 }
 
 impl fmt::Display for Unresolved {
@@ -32,6 +38,9 @@ impl Unresolved {
     fn why(&self) -> String {
         let Unresolved { name, missing, .. } = self;
         match missing {
+            None if self.is_too_large => {
+                format!("the values are more than {FILLED_BYTES_MAX} bytes together with it")
+            }
             Some(it) if name == METADATA => format!("your metadata has no {it}"),
             Some(it) => format!("the result of {name} has no {it}"),
             None => format!("nothing is called {name}"),
@@ -42,7 +51,8 @@ impl Unresolved {
     /// of `names`.
     #[must_use]
     pub fn advised<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
-        let near = self.missing.is_none().then(|| nearest(&self.name, names)).flatten();
+        let is_unknown = self.missing.is_none() && !self.is_too_large;
+        let near = is_unknown.then(|| nearest(&self.name, names)).flatten();
         near.map_or_else(|| self.to_string(), |it| format!("{self}; did you mean {it}?"))
     }
 
@@ -50,8 +60,11 @@ impl Unresolved {
     /// the steps that exist.
     #[must_use]
     pub fn lost(&self) -> String {
-        let Unresolved { reference, name, missing, steps } = self;
+        let Unresolved { reference, name, missing, steps, .. } = self;
         let why = self.why();
+        if self.is_too_large {
+            return format!("{reference} isn't filled in: {why}");
+        }
         let near = missing.as_deref().and_then(|it| nearest(it, steps.iter().map(String::as_str)));
         let near = near.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
         match steps.len() {

@@ -1,5 +1,5 @@
 //! References in responses and in texts of authors: `$name`, `${name}` and
-//! `${name.path[0].field}`. References are replaced by results of actions, contents of feeds,
+//! `${name.path[0].field}`. [`filling`](super::filling) replaces them by results of actions, contents of feeds,
 //! fields of metadata and items of lists. [`parameters`](super::parameters) has the rules for what
 //! a model writes as parameters.
 //!
@@ -15,7 +15,6 @@ use pumphouse::reply::Reading;
 use serde_json::Value;
 
 use super::super::metadata::METADATA;
-pub use super::unresolved::Unresolved;
 
 /// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,16 +51,6 @@ impl Lookup<'_> {
     }
 }
 
-/// A text whose references were replaced.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resolved {
-    /// The text.
-    pub text: String,
-    /// The references that were not replaced, and why.
-    pub unresolved: Vec<Unresolved>,
-}
-
 /// The value of a name, and the payload that the value was taken from.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -89,7 +78,7 @@ impl From<Value> for KnownValue {
 
 impl KnownValue {
     /// The steps with which a path into this value may begin.
-    fn steps(&self) -> Vec<String> {
+    pub(super) fn steps(&self) -> Vec<String> {
         let besides = self.fields.iter().chain(&self.body).flat_map(steps_of);
         let all: BTreeSet<String> = steps_of(&self.value).into_iter().chain(besides).collect();
         all.into_iter().collect()
@@ -119,60 +108,6 @@ impl KnownValue {
             }
             _ => along(body, path).or_else(|_| along(&self.value, path)),
         }
-    }
-}
-
-/// Replaces the references in a text. A string is inserted as it is, any other value as JSON.
-pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Resolved {
-    fill(&pieces(text), lookup)
-}
-
-/// Replaces the references among a text's pieces.
-pub fn fill<'a>(pieces: &[Piece<'_>], lookup: impl Fn(&str) -> Lookup<'a>) -> Resolved {
-    let mut resolved = Resolved::default();
-    for piece in pieces {
-        match piece {
-            Piece::Text(it) => resolved.text.push_str(it),
-            Piece::Reference(reference) => match reference.value(&lookup) {
-                Ok(value) => put(&value, &mut resolved.text),
-                Err(unresolved) => {
-                    resolved.text.push_str(reference.whole);
-                    resolved.unresolved.push(unresolved);
-                }
-            },
-        }
-    }
-    resolved
-}
-
-/// Replaces the references in the strings of a JSON value. A string that is nothing but one
-/// reference becomes the reference's value, of any type. The names of properties stay as they are.
-pub fn resolve_json<'a>(
-    value: &Value,
-    lookup: &impl Fn(&str) -> Lookup<'a>,
-    unresolved: &mut Vec<Unresolved>,
-) -> Value {
-    match value {
-        Value::String(text) => {
-            if let [Piece::Reference(reference)] = pieces(text)[..] {
-                return reference.value(lookup).unwrap_or_else(|error| {
-                    unresolved.push(error);
-                    value.clone()
-                });
-            }
-            let resolved = resolve(text, lookup);
-            unresolved.extend(resolved.unresolved);
-            Value::String(resolved.text)
-        }
-        Value::Array(items) => {
-            items.iter().map(|it| resolve_json(it, lookup, unresolved)).collect()
-        }
-        Value::Object(properties) => {
-            let each = properties.iter();
-            let each = each.map(|(key, it)| (key.clone(), resolve_json(it, lookup, unresolved)));
-            Value::Object(each.collect())
-        }
-        it => it.clone(),
     }
 }
 
@@ -257,11 +192,13 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
 
 fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
     let (mut all, mut from, mut at) = (Vec::new(), 0, 0);
+    let mut code = code.iter().peekable();
     while let Some(found) = text[at..].find('$') {
         let dollar = at + found;
         let rest = &text[dollar + 1..];
         at = dollar + 1;
-        if code.iter().any(|it| it.contains(&dollar)) {
+        while code.next_if(|it| it.end <= dollar).is_some() {}
+        if code.peek().is_some_and(|it| it.contains(&dollar)) {
             continue;
         }
         if rest.starts_with('$') {
@@ -280,6 +217,10 @@ fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
     all
 }
 
+/// The most bytes of a reference's name and path. The brace that ends it is searched for within
+/// these, so that a text of many open braces takes no long time.
+const REFERENCE_BYTES_MAX: usize = 1024;
+
 /// The reference that begins with the `$` at `at`. None if no reference begins there.
 fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
     let text = &text[at..];
@@ -290,7 +231,8 @@ fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
         let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
         return begins.then(|| Reference { at, whole: &text[..=name.len()], name, path: "" });
     };
-    let inner = &braced[..braced.find('}')?];
+    let within = &braced[..braced.floor_char_boundary(REFERENCE_BYTES_MAX)];
+    let inner = &within[..within.find('}')?];
     let (name, path) = inner.split_at(inner.find(['.', '[']).unwrap_or(inner.len()));
     let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ':');
     let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
@@ -331,38 +273,6 @@ impl<'t> Reference<'t> {
         let path = steps(self.path).filter(|_| self.name == METADATA)?;
         path.first().copied()
     }
-
-    /// The value of the reference.
-    pub(super) fn value<'a>(
-        &self,
-        lookup: &impl Fn(&str) -> Lookup<'a>,
-    ) -> Result<Value, Unresolved> {
-        let missing = |missing: Option<String>, steps: Vec<String>| Unresolved {
-            reference: self.whole.to_owned(),
-            name: self.name.to_owned(),
-            missing,
-            steps,
-        };
-        let says = |it: &str| Ok(Value::String(format!("[{}: {it}]", self.name)));
-        let known = match lookup(self.name) {
-            Lookup::Value(it) => it,
-            Lookup::Failed => return says("failed"),
-            Lookup::Skipped => return Ok(Value::Null),
-            Lookup::Unavailable => return says("unavailable"),
-            Lookup::Unknown => return Err(missing(None, Vec::new())),
-        };
-        let steps = steps(self.path).unwrap_or_default();
-        let is_unset = |path: &[&str]| known.at(path).is_ok_and(Value::is_null);
-        // A declared field of metadata without a value is null.
-        if self.name == METADATA && (1..=steps.len()).any(|it| is_unset(&steps[..it])) {
-            return Ok(Value::String(format!("[{METADATA}{}: not set]", self.path)));
-        }
-        known.at(&steps).cloned().map_err(|step| {
-            let number = steps.iter().position(|it| *it == step).unwrap_or(0);
-            let around = if number == 0 { None } else { known.at(&steps[..number]).ok() };
-            missing(Some(step.to_owned()), around.map_or_else(|| known.steps(), steps_of))
-        })
-    }
 }
 
 /// The part of a value that a path leads to. An error is the first step that leads nowhere.
@@ -371,7 +281,7 @@ fn along<'v, 's>(value: &'v Value, path: &[&'s str]) -> Result<&'v Value, &'s st
 }
 
 /// The steps that lead into a value.
-fn steps_of(value: &Value) -> Vec<String> {
+pub(super) fn steps_of(value: &Value) -> Vec<String> {
     match value {
         Value::Object(properties) => properties.keys().cloned().collect(),
         Value::Array(items) => match items.len() {
@@ -411,185 +321,5 @@ pub fn list_reference(list: &str) -> Option<String> {
         () if list.starts_with('[') => None,
         () if list.starts_with('$') => Some(list.to_owned()),
         () => Some(format!("${{{list}}}")),
-    }
-}
-
-/// Appends a value to a text.
-pub(super) fn put(value: &Value, text: &mut String) {
-    match value {
-        Value::String(it) => text.push_str(it),
-        it => text.push_str(&it.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn lookup(name: &str) -> Lookup<'static> {
-        let value = match name {
-            "x" => json!("$y <b> ${y}"),
-            "y" => json!(7),
-            "page" => json!({"title": "T", "links": [{"href": "a"}, "b"], "n": null}),
-            "my-id" => json!(true),
-            "sum" => {
-                let fields = Some(json!({"value": "42"}));
-                let value = json!("42");
-                let known = KnownValue { value, fields, ..KnownValue::default() };
-                return Lookup::Value(Cow::Owned(known));
-            }
-            "found" => {
-                let value = json!({"hits": ["a"], "took": "inside", "next": 5});
-                let fields = Some(json!({"took": 7, "by": {"name": "ada"}, "all": value}));
-                let missing = vec!["next".to_owned()];
-                let known = KnownValue { value, fields, missing, ..KnownValue::default() };
-                return Lookup::Value(Cow::Owned(known));
-            }
-            "fetch" => return Lookup::Failed,
-            "weather" => return Lookup::Unavailable,
-            _ => return Lookup::Unknown,
-        };
-        Lookup::Value(Cow::Owned(value.into()))
-    }
-
-    #[track_caller]
-    fn check(text: &str, expected: &str, unresolved: &[&str]) {
-        let resolved = resolve(text, lookup);
-        assert_eq!(resolved.text, expected);
-        let told: Vec<&str> = resolved.unresolved.iter().map(|it| &*it.reference).collect();
-        assert_eq!(told, unresolved, "{text}");
-    }
-
-    #[test]
-    fn a_text_has_its_values_put_in_once() {
-        check("", "", &[]);
-        check("none", "none", &[]);
-        check("**$y**.", "**7**.", &[]);
-        check("${y}th", "7th", &[]);
-        check("$x!", "$y <b> ${y}!", &[]);
-        check("$page", r#"{"title":"T","links":[{"href":"a"},"b"],"n":null}"#, &[]);
-        check("${page.title} ${page.links[0].href} ${page.links.1}", "T a b", &[]);
-        check("${my-id} $y-id $y.z", "true 7-id 7.z", &[]);
-    }
-
-    #[test]
-    fn a_name_is_the_value_and_a_path_leads_into_it_or_else_into_its_payload() {
-        check("$sum ${sum} ${sum.value}", "42 42 42", &[]);
-        check("${sum.turn}", "${sum.turn}", &["${sum.turn}"]);
-        check("${found.hits[0]} ${found.by.name} ${found.all.hits}", "a ada [\"a\"]", &[]);
-        check("${found.took}", "7", &[]);
-        check("${found.body.took}", "inside", &[]);
-        // What a server says passes for no field of the answer, also for one that isn't there.
-        check("${found.next} ${found.body.next}", "${found.next} 5", &["${found.next}"]);
-    }
-
-    #[test]
-    fn what_is_no_reference_stays() {
-        check("$5 and $ and 5$", "$5 and $ and 5$", &[]);
-        check("$$y $$$y $$$$", "$y $7 $$", &[]);
-        check("${} ${5} ${a b} ${y ${y}", "${} ${5} ${a b} ${y 7", &[]);
-        check("${y[x]} ${y.} ${y[0}", "${y[x]} ${y.} ${y[0}", &[]);
-        check("£$é", "£$é", &[]);
-    }
-
-    #[test]
-    fn what_nothing_is_called_stays_and_is_told() {
-        check("$nope ${nope.a} $y", "$nope ${nope.a} 7", &["$nope", "${nope.a}"]);
-        check(
-            "${page.links[9]} ${page.title.x}",
-            "${page.links[9]} ${page.title.x}",
-            &["${page.links[9]}", "${page.title.x}"],
-        );
-        let told = resolve("$pgae", lookup).unresolved.remove(0);
-        let advised = told.advised(["page", "y"].into_iter());
-        let text = "$pgae stays as it is: nothing is called pgae; did you mean page?";
-        assert_eq!(advised, text);
-    }
-
-    #[test]
-    fn a_whole_reference_keeps_its_type() {
-        let value = json!({"a": "$y", "b": ["${page.links}", "n: $y"], "$y": "$$y", "c": "$x"});
-        let mut unresolved = Vec::new();
-        let expected = json!({
-            "a": 7, "b": [[{"href": "a"}, "b"], "n: 7"], "$y": "$y", "c": "$y <b> ${y}"
-        });
-        assert_eq!(resolve_json(&value, &lookup, &mut unresolved), expected);
-        assert!(unresolved.is_empty());
-        let mut found = Vec::new();
-        names_in(&value, &mut found);
-        assert_eq!(found, ["y", "page", "y", "x"]);
-    }
-
-    #[test]
-    fn what_failed_or_is_unavailable_says_so() {
-        check(
-            "$fetch ${fetch.title}; $weather.",
-            "[fetch: failed] [fetch: failed]; [weather: unavailable].",
-            &[],
-        );
-        let mut unresolved = Vec::new();
-        let json = resolve_json(&json!(["$fetch", "$weather"]), &lookup, &mut unresolved);
-        assert_eq!(json, json!(["[fetch: failed]", "[weather: unavailable]"]));
-        assert!(unresolved.is_empty());
-    }
-
-    /// Checks the text that a response becomes, and the names that it refers to.
-    #[track_caller]
-    fn check_prose(text: &str, expected: &str, names: &[&str]) {
-        assert_eq!(fill(&in_prose(text, Reading::default()), lookup).text, expected);
-        assert_eq!(names_in_prose(text, Reading::default()), names, "{text}");
-        for piece in in_prose(text, Reading::default()) {
-            let Piece::Reference(reference) = piece else { continue };
-            assert!(text[reference.at..].starts_with(reference.whole), "{text}");
-        }
-    }
-
-    #[test]
-    fn in_the_code_of_a_response_nothing_refers() {
-        check_prose("$y `$y ${y} $` $y", "7 `$y ${y} $` 7", &["y", "y"]);
-        check_prose("```sh\n$y ${y}\n```\n$y", "```sh\n$y ${y}\n```\n7", &["y"]);
-        check_prose("$$y `$$y $$ $${y}`", "$y `$$y $$ $${y}`", &[]);
-        check_prose("`$nope ${nope}` $nope", "`$nope ${nope}` $nope", &["nope"]);
-        check_prose("~~~\n$5 $y", "~~~\n$5 $y", &[]);
-        // The texts of feeds and workflows are not Markdown, so they have no code.
-        check("`$y`", "`7`", &[]);
-    }
-
-    #[test]
-    fn a_field_of_metadata_without_a_value_says_so() {
-        let fields = json!({"mood": null, "place": {"city": "Rome"}});
-        let known =
-            KnownValue { value: fields.clone(), fields: Some(fields), ..KnownValue::default() };
-        let lookup = |name: &str| match name {
-            METADATA => Lookup::Value(Cow::Borrowed(&known)),
-            "off" => Lookup::Skipped,
-            _ => Lookup::Unknown,
-        };
-        let text = "${metadata.mood} ${metadata.mood.x} ${metadata.place.city} ${off.a} $off";
-        let resolved = resolve(text, lookup);
-        let expected = "[metadata.mood: not set] [metadata.mood.x: not set] Rome null null";
-        assert_eq!(resolved.text, expected);
-        assert_eq!(resolved.unresolved, []);
-        let lost = resolve("${metadata.moo} ${metadata.place.town}", lookup).unresolved;
-        let told: Vec<String> = lost.iter().map(Unresolved::lost).collect();
-        let expected = [
-            "${metadata.moo} leads to nothing: your metadata has no moo; it has mood, place; did \
-             you mean mood?",
-            "${metadata.place.town} leads to nothing: your metadata has no town; it has city",
-        ];
-        assert_eq!(told, expected);
-    }
-
-    #[test]
-    fn a_path_that_leads_to_nothing_names_the_paths_that_exist() {
-        let check = |reference: &str, why: &str| {
-            let said = resolve(reference, lookup).unresolved.remove(0).lost();
-            assert_eq!(said, format!("{reference} leads to nothing: the result of {why}"));
-        };
-        check("${sum.valu}", "sum has no valu; it has value; did you mean value?");
-        check("${page.links[2]}", "page has no 2; it has [0] to [1]");
-        check("${y.size}", "y has no size, nor any other part");
     }
 }

@@ -12,8 +12,10 @@ use pumphouse::xml::{Profile, read};
 use serde_json::{Map, Value};
 
 use super::super::action::call;
+use super::super::action::filling;
 use super::super::action::graph::{Meaning, Value as Found};
-use super::super::action::variables::{self, Lookup, Unresolved};
+use super::super::action::unresolved::Unresolved;
+use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
 use super::super::metadata::METADATA;
 use super::super::timer::{ClearTimer, TimerDue};
@@ -377,21 +379,26 @@ impl TurnContext {
             }
         };
         if rules.is_none() {
-            let text = variables::resolve(&waiting.text, value).text;
+            let text = filling::resolve(&waiting.text, value).text;
             return FilledResponse::sound(text);
         }
         let pieces = variables::in_prose(&waiting.text, reading(rules));
-        let filled = variables::fill(&pieces, value);
+        let filled = filling::fill(&pieces, value);
         let mut lost: Vec<String> = Vec::new();
-        for it in filled.unresolved.iter().filter(|it| it.reference.starts_with("${")) {
+        let is_lost = |it: &&Unresolved| it.is_too_large || it.reference.starts_with("${");
+        for it in filled.unresolved.iter().filter(is_lost).take(EXAMINED_MAX) {
             let why = match it.missing {
                 Some(_) => Some(it.lost()),
+                None if it.is_too_large => Some(it.lost()),
                 None => nearest(&it.name, graph.known(agent)).map(|near| {
                     let Unresolved { reference, name, .. } = it;
                     format!("{reference}: nothing is called {name}; did you mean {near}?")
                 }),
             };
             lost.extend(why.filter(|it| !lost.contains(it)));
+            if lost.len() == LOST_MAX {
+                break;
+            }
         }
         // A value may hold characters that XML doesn't allow, and so no response.
         let text = escape::carried(&filled.text).into_owned();
@@ -456,5 +463,9 @@ impl FilledResponse {
     }
 }
 
+/// The maximum number of references that the notice about a response names.
+const LOST_MAX: usize = 20;
+/// The maximum number of references without values that such a notice is made from.
+const EXAMINED_MAX: usize = 1_000;
 /// The maximum number of names that the notice about a response that was held back lists.
 const NAMES_MAX: usize = 20;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use pumphouse::listener::Answer;
 use pumphouse::prelude::*;
 
+use super::super::action::filling::are_known;
 use super::super::action::value::alone;
 use super::super::action::variables::{self, Lookup, Piece, Reference};
 use super::super::action::words::{ActionResult, METADATA};
@@ -51,16 +52,14 @@ impl OngoingGeneration<'_> {
             let value = partials.value(name)?;
             Some(value.map_or(Lookup::Unknown, |it| Lookup::Value(Cow::Owned(alone(it)))))
         };
-        let is_known = |it: Reference<'_>| match own(it.name) {
-            Some(_) if self.is_of_payload(&it) => false,
-            Some(_) => {
-                let lookup = |name: &str| own(name).unwrap_or(Lookup::Unknown);
-                variables::fill(&[Piece::Reference(it)], lookup).unresolved.is_empty()
-            }
-            None => true,
-        };
-        let known = variables::references(&pieces).all(is_known);
-        known
+        let of_results = variables::references(&pieces);
+        let of_results: Vec<Reference<'_>> =
+            of_results.filter(|it| partials.result_named(it.name).is_some()).collect();
+        let is_of_payload = of_results.iter().any(|it| self.is_of_payload(it));
+        let of_results: Vec<Piece<'_>> = of_results.into_iter().map(Piece::Reference).collect();
+        let lookup = |name: &str| own(name).unwrap_or(Lookup::Unknown);
+        let are_known = !is_of_payload && are_known(&of_results, lookup);
+        are_known
             .then(|| self.context.partial(self.turn, &partial.text, partial.metadata.clone(), &own))
     }
 

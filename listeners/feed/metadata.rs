@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::super::action::call::{self, Called};
 use super::super::action::command_arguments::{check_options, check_places};
-use super::super::action::variables::{
-    KnownValue, Lookup, Piece, Reference, Resolved, Unresolved, fill, pieces, resolve_json,
-};
+use super::super::action::filling::{Filling, Resolved, fill, resolve_json};
+use super::super::action::unresolved::Unresolved;
+use super::super::action::variables::{KnownValue, Lookup, Piece, Reference, pieces};
 use super::super::action::words::CommandLine;
 use super::super::agent_context::{self, AgentFacts};
 use super::super::feed_contents::source::{Source, UrlPath};
@@ -34,8 +34,8 @@ impl Handling {
         let params = source.params.as_ref().map(|it| it.0.clone());
         let params = params.unwrap_or_else(|| Value::Object(Map::new()));
         let lookup = |name: &str| self.value(&of.agent, name, fresh);
-        let mut unresolved = Vec::new();
-        let mut filled = resolve_json(&params, &lookup, &mut unresolved);
+        let mut filling = Filling::default();
+        let mut filled = resolve_json(&params, &lookup, &mut filling);
         if called.listener.extension::<UrlPath>().is_some()
             && let Some(path) = params.get(PATH).and_then(Value::as_str)
         {
@@ -50,7 +50,10 @@ impl Handling {
         }
         let is_missing =
             |it: &&Unresolved| it.name == METADATA && it.reference.starts_with("${metadata");
-        match unresolved.iter().find(is_missing) {
+        if let Some(it) = filling.unresolved.iter().find(|it| it.is_too_large) {
+            return Err(it.lost());
+        }
+        match filling.unresolved.iter().find(is_missing) {
             Some(it) => Err(format!("{} has no value", it.reference)),
             None => Ok(filled),
         }

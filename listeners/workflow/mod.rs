@@ -502,14 +502,16 @@ impl Handling {
                 }
                 Next::End => {
                     let asked = vec![open.asked.clone()];
-                    let result = values.outputs();
-                    if let Err(fault) = result.encode() {
-                        let reason = format!("the outputs can't be sent: {fault}");
-                        let (undone, not_undone) = (Vec::new(), Vec::new());
-                        let failing = Failing { step: None, reason, undone, not_undone };
-                        emissions.failed.push(open.fail(failing));
-                        continue;
-                    }
+                    let result = match values.outputs() {
+                        Ok(it) => it,
+                        Err(why) => {
+                            let reason = format!("the outputs can't be sent: {why}");
+                            let (undone, not_undone) = (Vec::new(), Vec::new());
+                            let failing = Failing { step: None, reason, undone, not_undone };
+                            emissions.failed.push(open.fail(failing));
+                            continue;
+                        }
+                    };
                     let set = fed_back::metadata(open, &result, &self.capabilities);
                     emissions.fed_back.extend(set);
                     emissions.results.push(Answer::new(asked, result));

@@ -151,18 +151,26 @@ impl Values<'_> {
 
     /// The result of the run. An output that is nothing but a reference is null if the reference
     /// leads to nothing, for example to the result of a step that was skipped.
-    pub(super) fn outputs(&self) -> WorkflowResult {
+    ///
+    /// # Errors
+    /// If the outputs are too large for a message. The error says so.
+    pub(super) fn outputs(&self) -> Result<WorkflowResult, String> {
         let definition = &self.open.plan.definition;
         let outputs = Value::Object(definition.outputs.clone());
-        let (outputs, _) = filled(&outputs, &NAMES, &|name, path| self.find(name, path));
+        let filled = filled(&outputs, &NAMES, &|name, path| self.find(name, path));
+        let (outputs, _) = filled.bounded()?;
         let only = definition.outputs.keys().next().filter(|_| definition.outputs.len() == 1);
         let named = definition.value.as_ref().or(only);
         let value = named.and_then(|it| outputs.get(it)).cloned().map(Json);
-        WorkflowResult { workflow: definition.name.clone(), value, outputs: Json(outputs) }
+        let result =
+            WorkflowResult { workflow: definition.name.clone(), value, outputs: Json(outputs) };
+        result.encode().map_err(|fault| fault.to_string())?;
+        Ok(result)
     }
 
     fn filled(&self, value: &Value) -> Result<Value, String> {
-        let (value, missing) = filled(value, &NAMES, &|name, path| self.find(name, path));
+        let filled = filled(value, &NAMES, &|name, path| self.find(name, path));
+        let (value, missing) = filled.bounded()?;
         match &missing[..] {
             [] => Ok(value),
             [one] => Err(format!("{one} has no value")),

@@ -28,6 +28,7 @@ mod crash_mid_turn;
 mod cut_replies;
 mod hostile;
 mod interrupt;
+mod large_values;
 mod long_results;
 mod native;
 mod rules;

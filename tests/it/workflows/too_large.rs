@@ -33,8 +33,9 @@ fn a_step_whose_call_is_too_large_has_failed() {
     let failed = grown(&second(""), 1);
     assert_eq!(failed["step"], "b", "{failed}");
     let reason = failed["reason"].as_str().unwrap();
-    assert!(reason.contains("it can't be called: P0006: "), "{reason}");
-    assert!(reason.contains("message_bytes_max"), "{reason}");
+    let why = "b failed: ${steps.a} isn't filled in: the values are more than 8388608 bytes together \
+               with it";
+    assert_eq!(reason, why);
 }
 
 #[test]
@@ -48,5 +49,13 @@ fn outputs_that_are_too_large_fail_their_run() {
     let text = "${steps.a}".repeat(20);
     let failed = grown(&format!("outputs: {{r: \"{text}\"}}\n"), 1);
     let reason = failed["reason"].as_str().unwrap();
-    assert!(reason.contains("the outputs can't be sent: P0006: "), "{reason}");
+    assert!(reason.contains("the outputs can't be sent: ${steps.a} isn't filled in"), "{reason}");
+}
+
+#[test]
+fn a_reason_that_is_too_large_says_so() {
+    let text = "${steps.a}".repeat(20);
+    let failed = grown(&format!("  - {{name: b, fail: \"{text}\"}}\n"), 1);
+    assert_eq!(failed["step"], "b", "{failed}");
+    assert!(failed["reason"].as_str().unwrap().starts_with("${steps.a} isn't filled in"));
 }
