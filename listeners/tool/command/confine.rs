@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
+use super::orphans::mark_program;
 use super::supervisor_messages::Confinement;
 #[cfg(target_os = "linux")]
 use super::system_files;
@@ -88,6 +89,7 @@ fn confine(order: &Confinement) -> Result<(), String> {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(said("no limit"))?;
     }
+    mark_program().map_err(|error| format!("no mark: {error}"))?;
     if order.is_free { scope_signals() } else { landlock(order) }
 }
 

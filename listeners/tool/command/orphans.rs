@@ -1,15 +1,20 @@
 //! Orphans, on the pump's side. A supervisor ends all that its program began. If a supervisor is
 //! killed, what is left has no parent any more: the kernel gives it to this process, which ends it.
+//!
+//! Each launcher lowers a limit that the kernel doesn't use any more, that of file locks. What it
+//! becomes and all that this begins inherits the limit, and only a process with the capability
+//! `CAP_SYS_RESOURCE` can raise it. So children of this process with a lower limit are orphans of
+//! programs, and all its other children aren't.
 
-use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
-use tokio::process::{Child, Command};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, waitpid};
+#[cfg(target_os = "linux")]
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::processes::{Process, all, below};
 
@@ -18,22 +23,22 @@ const ROUNDS_MAX: u32 = 500;
 /// The time that a round waits for killed processes to end.
 const ROUND: Duration = Duration::from_millis(10);
 
+/// The limit of programs' file locks if the pump's own is unlimited.
+#[cfg(target_os = "linux")]
+const LOCKS: u64 = 1 << 62;
+
 /// Whether orphans come to this process, and are ended by it.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-/// When the first supervisor started. What started before is none of this process's programs.
-static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
-
-/// The supervisors whose end isn't known, by their process ids, and when they started.
-static SUPERVISORS: Mutex<BTreeMap<i32, u64>> = Mutex::new(BTreeMap::new());
+/// Whether this process has begun a supervisor.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process the parent of orphans among its descendants, until the returned value is
 /// dropped. Programs whose supervisor was killed are then ended by this process, also when the
-/// value is dropped. [`pumphouse::cli()`] does so; a program of your own may, if it begins no
-/// processes in sessions of their own beside the pump's.
+/// value is dropped. [`pumphouse::cli()`] does so; a program of your own may, too. Its own children
+/// aren't ended, nor what these leave.
 ///
-/// On systems other than Linux, and in the first process of a PID namespace, this does nothing: the
-/// first process has all orphans anyway, and they end with it.
+/// On systems other than Linux, this does nothing.
 ///
 /// ```
 /// let orphans = pumphouse::listeners::tool::adopt_orphans();
@@ -42,15 +47,25 @@ static SUPERVISORS: Mutex<BTreeMap<i32, u64>> = Mutex::new(BTreeMap::new());
 /// ```
 #[must_use]
 pub fn adopt_orphans() -> Orphans {
-    if getpid().is_init() {
-        return Orphans;
-    }
-    #[cfg(target_os = "linux")]
-    match rustix::process::set_child_subreaper(Some(getpid())) {
-        Ok(()) => ADOPTS.store(true, Ordering::Relaxed),
+    match adopt() {
+        Ok(adopts) => ADOPTS.store(adopts, Ordering::Relaxed),
         Err(error) => tracing::warn!(%error, "orphans of programs can't be adopted"),
     }
     Orphans
+}
+
+#[cfg(target_os = "linux")]
+fn adopt() -> io::Result<bool> {
+    // The first process of a PID namespace has all orphans anyway.
+    if !getpid().is_init() {
+        rustix::process::set_child_subreaper(Some(getpid()))?;
+    }
+    Ok(true)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt() -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Ends the orphans of programs when it is dropped. See [`adopt_orphans`].
@@ -60,72 +75,76 @@ pub struct Orphans;
 
 impl Drop for Orphans {
     fn drop(&mut self) {
-        let first = FIRST.load(Ordering::Relaxed);
-        if ADOPTS.swap(false, Ordering::Relaxed) && first != u64::MAX {
-            end_orphans(first);
+        if ADOPTS.swap(false, Ordering::Relaxed) && HAS_BEGUN.load(Ordering::Relaxed) {
+            end_orphans();
         }
     }
 }
 
-/// A supervisor that runs. If this value is dropped, the supervisor's end stays unknown.
-#[derive(Clone, Copy)]
-pub(super) struct Running {
-    id: i32,
-    started: u64,
+/// Notes that a supervisor begins.
+pub(super) fn supervisor_begins() {
+    HAS_BEGUN.store(true, Ordering::Relaxed);
 }
 
-impl Running {
-    /// Starts a supervisor, and notes that it runs. The second value is `None` if the system's list
-    /// of processes can't be read.
-    ///
-    /// # Errors
-    /// If the system doesn't start the supervisor.
-    pub(super) fn begin(command: &mut Command) -> io::Result<(Child, Option<Running>)> {
-        // A search for orphans waits for this lock, so it finds the new supervisor noted.
-        let mut supervisors = supervisors();
-        let child = command.spawn()?;
-        let id = child.id().map(u32::cast_signed);
-        let process = id.and_then(Process::read);
-        let running = process.map(|it| Running { id: it.id, started: it.started });
-        if let Some(Running { id, started }) = running {
-            FIRST.fetch_min(started, Ordering::Relaxed);
-            supervisors.insert(id, started);
-        }
-        Ok((child, running))
-    }
-
-    /// Ends what the supervisor has left, if it was killed.
-    pub(super) fn ended(self, status: Option<ExitStatus>) {
-        supervisors().remove(&self.id);
-        let is_well = status.is_some_and(|it| it.success());
-        if !is_well && ADOPTS.load(Ordering::Relaxed) {
-            std::thread::spawn(move || end_orphans(self.started));
-        }
+/// Ends what a supervisor has left, if it was killed. The status is `None` if it isn't known.
+pub(super) fn supervisor_ended(status: Option<ExitStatus>) {
+    let is_well = status.is_some_and(|it| it.success());
+    if !is_well && ADOPTS.load(Ordering::Relaxed) {
+        std::thread::spawn(end_orphans);
     }
 }
 
-fn supervisors() -> MutexGuard<'static, BTreeMap<i32, u64>> {
-    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Marks this process, which becomes a program, and all that it begins.
+#[cfg(target_os = "linux")]
+pub(super) fn mark_program() -> io::Result<()> {
+    // The program may be a pump, whose programs have a lower limit still.
+    let lower = getrlimit(Resource::Locks).maximum.map_or(LOCKS, |it| it.saturating_sub(1));
+    Ok(setrlimit(Resource::Locks, Rlimit { current: Some(lower), maximum: Some(lower) })?)
 }
 
-/// Kills the orphans that began at `since` or later, and all that they began, until none is left.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn mark_program() -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether a process has the mark of a program that this process began.
+#[cfg(target_os = "linux")]
+fn is_marked(process: &Process) -> bool {
+    let own = getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", process.id));
+    limits.ok().and_then(|it| locks_max(&it)).is_some_and(|it| it < own)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_marked(_: &Process) -> bool {
+    false
+}
+
+/// Reads the limit of file locks in `/proc/PID/limits`, which no process may exceed.
+#[cfg(target_os = "linux")]
+fn locks_max(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|it| it.strip_prefix("Max file locks"))?;
+    match line.split_ascii_whitespace().nth(1)? {
+        "unlimited" => Some(u64::MAX),
+        it => it.parse().ok(),
+    }
+}
+
+/// Kills the orphans of programs, and all that they began, until none is left.
 #[expect(clippy::disallowed_methods, reason = "the thread has nothing else to do")]
-fn end_orphans(since: u64) {
-    let own = getpid();
+fn end_orphans() {
+    let own = getpid().as_raw_nonzero().get();
     for _ in 0..ROUNDS_MAX {
         let all = all();
-        let orphans = orphans(&all, own.as_raw_nonzero().get(), since);
-        if orphans.is_empty() {
+        let orphans = all.iter().filter(|it| it.parent == own && is_marked(it));
+        let ids: Vec<i32> = orphans.map(|it| it.id).collect();
+        if ids.is_empty() {
             return;
         }
-        let ids: Vec<i32> = orphans.iter().map(|it| it.id).collect();
         tracing::debug!(?ids, "ending what a killed supervisor has left");
         // A stopped process can't begin others.
         for signal in [Signal::STOP, Signal::KILL] {
-            for id in below(&all, &ids) {
-                // Errors are ignored, because the process may have ended meanwhile.
-                let _ = kill_process(id, signal);
-            }
+            below(&all, &ids).iter().for_each(|it| it.signal(signal));
         }
         std::thread::sleep(ROUND);
         for id in ids.into_iter().filter_map(Pid::from_raw) {
@@ -135,40 +154,43 @@ fn end_orphans(since: u64) {
     tracing::warn!("what a killed supervisor has left can't be ended");
 }
 
-/// The children of this process that were programs' or were begun by programs. Each program has a
-/// session of its own, and so has each supervisor. A supervisor ends by itself.
-fn orphans(all: &[Process], own: i32, since: u64) -> Vec<Process> {
-    let session = all.iter().find(|it| it.id == own).map(|it| it.session);
-    let running = supervisors();
-    let is_orphan = |it: &&Process| {
-        it.parent == own
-            && Some(it.session) != session
-            && it.started >= since
-            && running.get(&it.id) != Some(&it.started)
-    };
-    all.iter().filter(is_orphan).copied().collect()
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
-    fn an_orphan_is_a_child_in_another_session_that_is_no_supervisor() {
-        let it = |id, parent, session, started| Process { id, parent, session, started };
-        supervisors().insert(4_000_001, 6);
-        let all = [
-            it(4_000_000, 1, 4_000_000, 5),
-            it(4_000_001, 4_000_000, 4_000_001, 6),
-            it(4_000_002, 4_000_000, 4_000_000, 7),
-            it(4_000_003, 4_000_000, 4_000_003, 8),
-            it(4_000_004, 4_000_003, 4_000_003, 9),
-            it(4_000_005, 4_000_000, 4_000_005, 4),
-        ];
-        let found = |since| orphans(&all, 4_000_000, since).iter().map(|it| it.id).collect();
-        let found: [Vec<i32>; 2] = [found(6), found(0)];
-        assert_eq!(found, [vec![4_000_003], vec![4_000_003, 4_000_005]]);
-        supervisors().remove(&4_000_001);
-        assert_eq!(orphans(&all, 4_000_000, 6).len(), 2);
+    fn the_limit_of_locks_is_read() {
+        let limits = |hard: &str| format!("Max nice  0  0  \nMax file locks  5  {hard}  locks\n");
+        assert_eq!(locks_max(&limits("unlimited")), Some(u64::MAX));
+        assert_eq!(locks_max(&limits("7")), Some(7));
+        assert_eq!(locks_max("Max nice  0  0"), None);
+        assert_eq!(locks_max(&fs::read_to_string("/proc/self/limits").unwrap()), Some(u64::MAX));
+    }
+
+    /// A child of a program that embeds the pump isn't ended, in whatever session it is.
+    #[test]
+    fn what_no_supervisor_began_is_left_alone() {
+        let begin = |script: &str| {
+            let mut command = Command::new("setsid");
+            command.args(["bash", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "ready\n", "{script}");
+            let process = Process::read(child.id().cast_signed()).unwrap();
+            (child, process)
+        };
+        let (mut own, own_process) = begin("echo ready; exec cat");
+        let (mut left, left_process) = begin("ulimit -x 5 && echo ready; setsid cat & exec cat");
+        assert!(is_marked(&left_process) && !is_marked(&own_process));
+        end_orphans();
+        assert!(Process::read(left_process.id).is_err(), "it is reaped");
+        assert!(left.wait().is_err());
+        assert!(own.try_wait().unwrap().is_none());
+        own.kill().unwrap();
+        own.wait().unwrap();
     }
 }

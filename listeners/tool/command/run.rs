@@ -19,7 +19,7 @@ use super::super::text::lossy;
 use super::attempts::Attempt;
 use super::bounds::Bounds;
 use super::limits::CommandLimits;
-use super::orphans::Running;
+use super::orphans;
 use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 use super::supervisor_messages::{Order, Report};
@@ -101,8 +101,8 @@ pub(in super::super) async fn run(
     };
     let attempt = bounds.attempts.begin(key).await;
     let begun = supervised(Stdio::piped()).map_err(|it| not_begun(it.to_string()))?;
-    let ((child, running), ours) = begun;
-    let mut supervisor = Supervisor { child: Some(child), running, attempt };
+    let (child, ours) = begun;
+    let mut supervisor = Supervisor { child: Some(child), attempt };
     let (out, err) = supervisor.outputs();
     // When `hear` is done, it closes the socket, and the supervisor ends. If the supervisor ends
     // first, its end also ends orphans that keep the outputs open.
@@ -125,7 +125,6 @@ pub(in super::super) async fn run(
 /// the call's attempt counts as running until then.
 struct Supervisor {
     child: Option<Child>,
-    running: Option<Running>,
     attempt: Option<Attempt>,
 }
 
@@ -140,7 +139,7 @@ impl Supervisor {
     async fn end(&mut self) -> std::io::Result<()> {
         if let Some(child) = &mut self.child {
             let status = child.wait().await?;
-            self.running.take().into_iter().for_each(|it| it.ended(Some(status)));
+            orphans::supervisor_ended(Some(status));
         }
         self.child = None;
         Ok(())
@@ -150,10 +149,10 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         let Some(child) = self.child.take() else { return };
-        let (running, attempt) = (self.running.take(), self.attempt.take());
+        let attempt = self.attempt.take();
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                wait(child, running).await;
+                wait(child).await;
                 drop(attempt);
             });
         }
@@ -161,20 +160,20 @@ impl Drop for Supervisor {
 }
 
 /// Waits for a supervisor's end, and ends what it left.
-async fn wait(mut child: Child, running: Option<Running>) {
-    let status = child.wait().await.ok();
-    running.into_iter().for_each(|it| it.ended(status));
+async fn wait(mut child: Child) {
+    orphans::supervisor_ended(child.wait().await.ok());
 }
 
 /// Starts a supervisor. The returned socket carries the order to the supervisor, and then its
 /// report back.
-fn supervised(out: Stdio) -> std::io::Result<((Child, Option<Running>), UnixStream)> {
+fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
     clear_once();
     let (ours, theirs) = pair()?;
     let mut command = Command::new(SELF);
     command.arg(SUPERVISE).env_clear().current_dir("/");
     command.stdin(Stdio::from(theirs)).stdout(out).stderr(Stdio::piped());
-    Ok((Running::begin(&mut command)?, ours))
+    orphans::supervisor_begins();
+    Ok((command.spawn()?, ours))
 }
 
 fn pair() -> std::io::Result<(UnixStream, OwnedFd)> {
@@ -219,9 +218,9 @@ pub(in super::super) async fn serve_confined(
 
 async fn serve_order(order: &Order) -> std::io::Result<Serving> {
     let (talk, theirs) = pair()?;
-    let ((mut supervisor, running), mut control) = supervised(Stdio::from(theirs))?;
+    let (mut supervisor, mut control) = supervised(Stdio::from(theirs))?;
     let err = supervisor.stderr.take();
-    Handle::current().spawn(wait(supervisor, running));
+    Handle::current().spawn(wait(supervisor));
     control.write_all((serde_json::to_string(order)? + "\n").as_bytes()).await?;
     Ok(Serving { talk, err, control })
 }

@@ -15,10 +15,10 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, setsid, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, setsid, wait};
 
 use super::confine;
-use super::processes::{all, below};
+use super::processes::{Process, all, below};
 use super::scratch::Scratch;
 use super::supervisor_messages::{Confinement, Order, Report};
 
@@ -206,30 +206,23 @@ fn kill_all() {
     let mut stopped = Vec::new();
     for _ in 0..STOPS_MAX {
         let all = descendants();
-        if all.iter().all(|it| stopped.contains(it)) {
+        if all.iter().all(|it| stopped.contains(&(it.id, it.started))) {
             break;
         }
-        send(&all, Signal::STOP);
-        stopped = all;
+        all.iter().for_each(|it| it.signal(Signal::STOP));
+        stopped = all.iter().map(|it| (it.id, it.started)).collect();
     }
     signal_all(Signal::KILL);
 }
 
 fn signal_all(signal: Signal) {
-    send(&descendants(), signal);
-}
-
-fn send(all: &[Pid], signal: Signal) {
-    for each in all {
-        // Errors are ignored, because the process may have ended meanwhile.
-        let _ = kill_process(*each, signal);
-    }
+    descendants().iter().for_each(|it| it.signal(signal));
 }
 
 /// Returns all descendants of this process.
-fn descendants() -> Vec<Pid> {
-    let own = getpid();
-    let mut found = below(&all(), &[own.as_raw_nonzero().get()]);
-    found.retain(|it| *it != own);
+fn descendants() -> Vec<Process> {
+    let own = getpid().as_raw_nonzero().get();
+    let mut found = below(&all(), &[own]);
+    found.retain(|it| it.id != own);
     found
 }

@@ -1,7 +1,6 @@
 //! Tests that start no program. The integration tests run programs, with the built executable.
 
 use super::confine::note_of;
-use super::processes::Process;
 use super::*;
 
 #[track_caller]
@@ -30,16 +29,4 @@ fn what_cant_run_is_told_at_once() {
 fn who_reads_of_a_listener_hears_that_nothing_confines_its_programs() {
     assert_eq!(note_of(true), "");
     assert!(note_of(false).starts_with(" This system has no Landlock: "));
-}
-
-#[test]
-fn a_process_may_be_called_anything() {
-    let rest = "7 8 0 -1 4 1 0 0 0 0 0 0 0 20 0 1 0 99 5";
-    let read = |stat: &str| {
-        let found = Process::parse(7, &format!("{stat} {rest}"));
-        found.map(|it| (it.parent, it.session, it.started))
-    };
-    assert_eq!(read("7 (cat) S 3"), Some((3, 8, 99)));
-    assert_eq!(read("7 (a) S 9 (b)) Z 4"), Some((4, 8, 99)));
-    assert_eq!(Process::parse(7, "7"), None);
 }

@@ -185,3 +185,46 @@ fn what_a_killed_supervisor_left_ends() {
     let next = sent(&shell.scene, &shell.server, &Shell::payload("sh", "echo on"));
     next.code(0).says(&["on"]);
 }
+
+/// The first process of a namespace has all orphans, and ends those of its programs, too.
+#[test]
+fn what_a_killed_supervisor_left_ends_where_the_pump_is_the_first_process() {
+    let scene = Scene::new();
+    let namespace = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    let is_there = Command::new("unshare").args(namespace).arg("true").status();
+    if !is_there.is_ok_and(|it| it.success()) {
+        return crate::skipped("no PID namespaces");
+    }
+    scene.write("organism.yaml", "listeners: [{use: shell, settings: {programs: [sh]}}]\n");
+    let tokens = scene.write("tokens", "ann:s3cret-of-ann:operator\n");
+    fs::set_permissions(tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(namespace).args([CLIENT, "run", "--json", "--listen", "127.0.0.1:0"]);
+    let server = Server::begin(command.args(["--tokens", "tokens"]).current_dir(scene.path("")));
+    let input =
+        scene.write("message.xml", Shell::payload("sh", "setsid sleep 41270 & sleep 41271"));
+    let mut client =
+        scene.command(&["send", input.to_str().unwrap(), "--connect", &server.address]);
+    client.env("PUMPHOUSE_TOKEN", "s3cret-of-ann").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut asking = client.spawn().unwrap();
+    let number = |arguments: &str| -> Option<u32> {
+        let wanted = format!("{}\0", arguments.replace(' ', "\0"));
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let mut all = all.filter_map(|it| it.file_name().to_str()?.parse().ok());
+        all.find(|it: &u32| {
+            fs::read(format!("/proc/{it}/cmdline")).is_ok_and(|it| it == wanted.as_bytes())
+        })
+    };
+    let parent = |number: u32| -> u32 {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    until("it runs", || number("sleep 41270").is_some() && number("sleep 41271").is_some());
+    let left = number("sleep 41270").unwrap();
+    let supervisor = parent(parent(number("sleep 41271").unwrap())).to_string();
+    assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
+    // It is reaped, too: what is only dead still has its number.
+    until("it is gone", || !Path::new(&format!("/proc/{left}")).exists());
+    assert!(!runs("sleep 41271"));
+    asking.wait().unwrap();
+}
