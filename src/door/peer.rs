@@ -34,9 +34,10 @@ static HAS_PROGRAMS: AtomicBool = AtomicBool::new(false);
 /// descends from this one and is in another session isn't let in. A process that can't be found, or
 /// that is in another PID namespace, needs a token.
 ///
-/// The listeners `shell`, `command`, `git` and `mcp`, and readers of PDFs, call this function
-/// themselves, and begin each program in a session of its own. A listener of your own that calls it
-/// does so, too (`setsid`). Other children of this process, in its session, are let in.
+/// The listeners `shell`, `command`, `git` and `mcp` call this function themselves, and begin each
+/// program in a session of its own. A listener of your own that calls it does so, too (`setsid`).
+/// Other children of this process, in its session, are let in. The processes that read PDFs and the
+/// databases of `sql` make no sockets, so doors needn't look for them.
 ///
 /// ```
 /// pumphouse::door::keep_programs_out();

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::attempts::Attempts;
 use super::limits::CommandLimits;
 use super::programs::search_path;
+use super::sockets::Sockets;
 use super::supervisor_messages::{Confinement, Order};
 
 /// Whether a program may use the network.
@@ -58,7 +59,7 @@ pub(in super::super) struct Bounds {
     environment: BTreeMap<String, String>,
     read: Vec<String>,
     write: Vec<String>,
-    network: Network,
+    sockets: Sockets,
     pub(in super::super) limits: CommandLimits,
     /// The calls whose programs run.
     pub(super) attempts: Attempts,
@@ -94,20 +95,24 @@ impl Bounds {
         let path = search_path(&environment);
         environment.entry("PATH".to_owned()).or_insert(path);
         environment.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
-        let (network, limits) = (given.network, given.limits);
+        let sockets = match given.network {
+            Network::None => Sockets::Local,
+            Network::Any => Sockets::All,
+        };
+        let limits = given.limits;
         let attempts = Attempts::default();
         let hidden = Secrets::new(secrets.iter().cloned());
-        Ok(Bounds { folder, environment, read, write, network, limits, attempts, secrets, hidden })
+        Ok(Bounds { folder, environment, read, write, sockets, limits, attempts, secrets, hidden })
     }
 
-    /// Makes bounds without network, and with only the files that every program may use.
+    /// Makes bounds without any socket, and with only the files that every program may use. Doors
+    /// needn't look for such a program, since it can't connect to any.
     pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
-        keep_programs_out();
         let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
-        let (read, write, network) = (Vec::new(), Vec::new(), Network::None);
+        let (read, write, sockets) = (Vec::new(), Vec::new(), Sockets::None);
         let (folder, attempts) = ("/".to_owned(), Attempts::default());
         let (secrets, hidden) = Default::default();
-        Bounds { folder, environment, read, write, network, limits, attempts, secrets, hidden }
+        Bounds { folder, environment, read, write, sockets, limits, attempts, secrets, hidden }
     }
 
     /// Returns these bounds with more secrets, which the programs are given as arguments.
@@ -155,17 +160,17 @@ impl Bounds {
 
     /// Returns the effects of a listener whose programs have these bounds.
     pub(in super::super) fn effects(&self) -> Effects {
-        match self.network {
-            Network::None => Effects::Writes,
-            Network::Any => Effects::Outside,
+        match self.sockets {
+            Sockets::All => Effects::Outside,
+            Sockets::Local | Sockets::None => Effects::Writes,
         }
     }
 
     /// Returns the listener, marked if its programs may use the network.
     pub(in super::super) fn mark(&self, listener: Listener, is_beside_open_door: bool) -> Listener {
-        match self.network {
-            Network::None => listener,
-            Network::Any => listener.extension(NetworkPrograms { is_beside_open_door }),
+        match self.sockets {
+            Sockets::All => listener.extension(NetworkPrograms { is_beside_open_door }),
+            Sockets::Local | Sockets::None => listener,
         }
     }
 
@@ -188,7 +193,7 @@ impl Bounds {
             confinement: Confinement {
                 read: self.read.clone(),
                 write: self.write.clone(),
-                network: self.network == Network::Any,
+                sockets: self.sockets,
                 is_free: false,
                 memory: limits.memory_bytes_max,
                 file: limits.file_bytes_max,

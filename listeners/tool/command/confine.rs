@@ -2,8 +2,9 @@
 //! replaced by the program.
 //!
 //! Landlock is the part of the Linux kernel that limits a process's use of files, sockets and
-//! signals. On a kernel without Landlock, a program may use the network, and every file that the
-//! pump may use. The description of a listener then contains the warning that [`note`] returns.
+//! signals. On a kernel without Landlock, a program may use every file that the pump may use. The
+//! description of a listener then contains the warning that [`note`] returns. The network doesn't
+//! depend on Landlock: see `sockets.rs`.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -16,6 +17,9 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
 use super::orphans::mark_program;
+use super::sockets;
+#[cfg(target_os = "linux")]
+use super::sockets::Sockets;
 use super::supervisor_messages::Confinement;
 #[cfg(target_os = "linux")]
 use super::system_files;
@@ -24,15 +28,27 @@ use super::system_files;
 /// can't find a program.
 const NOT_BEGUN: u8 = 127;
 
-/// Returns a warning for the description of a listener whose programs aren't confined. The warning
-/// is empty if the kernel has Landlock.
+/// Returns a warning for the description of a listener if the system doesn't confine its programs
+/// as it should. The warning is empty if it does.
 #[must_use]
 pub fn note() -> &'static str {
-    note_of(is_available())
+    note_of(kernel())
 }
 
-/// Writes a warning to the traces if the kernel has no Landlock to confine the programs of a
-/// listener.
+/// Returns a warning for the description of a listener whose programs have all rights of the pump's
+/// user, if the system doesn't keep them from sending signals. Otherwise the result is empty.
+pub(in super::super) fn signals_note() -> &'static str {
+    match kernel() {
+        Kernel::All => "",
+        _ => {
+            " This system doesn't keep the program from ending other processes of the pump's user, \
+             the pump and the program's supervisor among them."
+        }
+    }
+}
+
+/// Writes a warning to the traces if the system doesn't confine the programs of a listener as it
+/// should.
 pub(in super::super) fn warn(listener: &str) {
     let note = note();
     if !note.is_empty() {
@@ -40,13 +56,34 @@ pub(in super::super) fn warn(listener: &str) {
     }
 }
 
-/// Returns the text of [`note`] for a kernel with Landlock, or for one without.
-pub(super) fn note_of(is_available: bool) -> &'static str {
-    match is_available {
-        true => "",
-        false => {
+/// What the system can keep a program from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kernel {
+    /// It isn't Linux.
+    Nothing,
+    /// Linux without Landlock.
+    Sockets,
+    /// Landlock before Linux 6.12.
+    Files,
+    /// Files, sockets and signals.
+    All,
+}
+
+/// Returns the text of [`note`] for a system.
+pub(super) fn note_of(kernel: Kernel) -> &'static str {
+    match kernel {
+        Kernel::All => "",
+        Kernel::Files => {
+            " The Landlock of this system doesn't know signals: the program may end other \
+             processes of the pump's user, the pump and the program's supervisor among them."
+        }
+        Kernel::Sockets => {
             " This system has no Landlock: the program may read and write whatever the pump may, \
-             and use the network."
+             and end its processes."
+        }
+        Kernel::Nothing => {
+            " This system has no Landlock: the program may read and write whatever the pump may, \
+             end its processes, and use the network."
         }
     }
 }
@@ -90,7 +127,11 @@ fn confine(order: &Confinement) -> Result<(), String> {
         setrlimit(resource, limit).map_err(said("no limit"))?;
     }
     mark_program().map_err(|error| format!("no mark: {error}"))?;
-    if order.is_free { scope_signals() } else { landlock(order) }
+    if order.is_free {
+        return scope_signals();
+    }
+    landlock(order)?;
+    sockets::bound(order.sockets)
 }
 
 /// Tells the kernel to kill this process when the supervisor ends.
@@ -112,20 +153,29 @@ fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the kernel has Landlock.
+fn kernel() -> Kernel {
+    match knows_files_and_signals() {
+        _ if cfg!(not(target_os = "linux")) => Kernel::Nothing,
+        (true, true) => Kernel::All,
+        (true, false) => Kernel::Files,
+        (false, _) => Kernel::Sockets,
+    }
+}
+
 #[cfg(target_os = "linux")]
-fn is_available() -> bool {
+fn knows_files_and_signals() -> (bool, bool) {
     use landlock::{
-        ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+        ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, Scope,
     };
-    let hard = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let asked = hard.handle_access(AccessFs::from_all(ABI::V1));
-    asked.and_then(Ruleset::create).is_ok()
+    let hard = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let files = hard().handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create);
+    let signals = hard().scope(Scope::Signal).and_then(Ruleset::create);
+    (files.is_ok(), signals.is_ok())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_available() -> bool {
-    false
+fn knows_files_and_signals() -> (bool, bool) {
+    (false, false)
 }
 
 #[cfg(target_os = "linux")]
@@ -138,9 +188,9 @@ fn landlock(order: &Confinement) -> Result<(), String> {
     let confined = || {
         let rules = Ruleset::default().handle_access(AccessFs::from_all(abi))?;
         let rules = rules.scope(Scope::AbstractUnixSocket)?.scope(Scope::Signal)?;
-        let rules = match order.network {
-            true => rules,
-            false => rules.handle_access(AccessNet::from_all(abi))?,
+        let rules = match order.sockets {
+            Sockets::All => rules,
+            Sockets::Local | Sockets::None => rules.handle_access(AccessNet::from_all(abi))?,
         };
         let read = system_files::readable().into_iter().chain(order.read.iter().map(PathBuf::from));
         let devices = system_files::DEVICES.iter().map(PathBuf::from);

@@ -21,6 +21,7 @@
 
 pub mod limits;
 pub(super) mod programs;
+mod sockets;
 mod supervisor_messages;
 mod processes;
 pub(super) mod orphans;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::sockets::Sockets;
+
 /// An order to run a program.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Order {
@@ -28,7 +30,7 @@ pub(super) struct Confinement {
     pub(super) read: Vec<String>,
     /// The files and folders that the program may also write.
     pub(super) write: Vec<String>,
-    pub(super) network: bool,
+    pub(super) sockets: Sockets,
     /// True if the program has all rights of the pump's user, but can't send signals to processes
     /// that it didn't begin.
     pub(super) is_free: bool,

@@ -51,7 +51,7 @@ use self::remote::Remote;
 use self::server::{Launch, Server, Transport};
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
-use super::command::{Bounds, Given, Network, programs};
+use super::command::{Bounds, Given, Network, confine, programs};
 pub(super) use super::text::shown;
 
 /// The listener's default name.
@@ -281,6 +281,9 @@ fn listener(
     }
     let name = launch.name.clone();
     let mut text = format!("Tools of {name}, an MCP server.");
+    if let Transport::Program { .. } = launch.transport {
+        text.push_str(confine::signals_note());
+    }
     let named = |it: &&Tool| it.is_changed;
     let renamed: Vec<String> = all.iter().filter(named).map(|it| shown(&it.name)).collect();
     for (what, list) in [("Refused, since they changed", renamed), ("Left out", left_out)] {

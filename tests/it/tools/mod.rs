@@ -19,6 +19,7 @@ mod organism_state;
 mod other_organism;
 mod pdf;
 mod pods;
+mod program_network;
 mod program_rights;
 mod recall;
 mod secrets;

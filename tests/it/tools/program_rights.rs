@@ -64,27 +64,6 @@ fn a_client_that_is_gone_needs_a_token() {
     assert_eq!(threads.len(), 2, "{threads:?}");
 }
 
-/// Some kinds of sockets are not known to the part of the kernel that keeps a program from TCP.
-#[test]
-fn a_program_without_network_is_not_let_in_by_another_kind_of_socket() {
-    let is_there = |name| Command::new(name).arg("-v").stdout(Stdio::null()).status().is_ok();
-    if !is_confined() || !is_there("perl") {
-        return crate::skipped("no Landlock or no perl");
-    }
-    let shell = Shell::new("");
-    let port = shell.server.address.rsplit_once(':').unwrap().1;
-    let script = format!(
-        "use Socket; socket(S, AF_INET, SOCK_STREAM, 262) or die; \
-         connect(S, sockaddr_in({port}, INADDR_LOOPBACK)) or die \"not connected\"; \
-         syswrite(S, q{{{MESSAGE}}}); shutdown(S, 1); print while <S>;"
-    );
-    fs::write(shell.scene.path("work/script"), script).unwrap();
-    let ran = shell.sh("perl script 2>&1");
-    // A kernel without such sockets doesn't make one.
-    let ends = [REFUSED, "it needs a token", "not connected", "Died"];
-    assert!(ends.iter().any(|it| ran.out.contains(it)), "{ran:?}");
-}
-
 #[test]
 fn a_process_of_another_namespace_needs_a_token() {
     let unshare = |rest: &[&str], scene: &Scene| {

@@ -6,6 +6,7 @@ use pumphouse::listeners::tool::sql::{Reason, Refused, Rows, Sql};
 use pumphouse::wire::Json;
 use serde_json::{Value, json};
 
+use super::command::until;
 use super::{asked, in_order, organism};
 use crate::program::{Scene, Server};
 
@@ -226,4 +227,23 @@ fn check_tells_what_is_no_database() {
     std::fs::remove_file(scene.path("shop.db")).unwrap();
     make(&scene.path("shop.db"));
     check(0, "Reads the database shop.db by SQL.");
+}
+
+/// The processes that read databases make no sockets, so doors take clients as they do without
+/// programs, after a query as before it.
+#[tokio::test]
+async fn a_client_that_is_gone_is_taken_after_a_query_as_before_it() {
+    let mut shop = shop("").await;
+    let threads = |shop: &Shop| shop.scene.run(&["threads", "--json"]).code(0).objects().len();
+    for _ in 0..2 {
+        let before = threads(&shop);
+        let mut gone = std::net::TcpStream::connect(&*shop.server.address).unwrap();
+        let query = Sql { query: "SELECT 1".to_owned(), parameters: None };
+        let mut message = String::new();
+        Push::of(&query).unwrap().write(&mut message);
+        std::io::Write::write_all(&mut gone, message.as_bytes()).unwrap();
+        drop(gone);
+        until("it is taken", || threads(&shop) > before);
+        shop.rows("SELECT 1").await;
+    }
 }
