@@ -21,6 +21,7 @@ use rusqlite::{
 use serde::Deserialize;
 
 use super::database_files;
+use super::listener_files::ListenerFiles;
 use super::text::clean;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
@@ -167,10 +168,12 @@ struct Store {
 pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
     let path = settings.file.path();
     check(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let files = ListenerFiles::own(path.clone());
     let store = Store { path, connection: Mutex::new(None), limits: settings.limits };
     Ok(Listener::with_state(NAME, Arc::new(store))
         .own_namespace()
         .blocking()
+        .extension(files)
         .on(keep)
         .effects(Effects::Writes)
         .describe("Keeps values by their keys, for as long as each is to last.")

@@ -10,6 +10,7 @@ mod path_tree;
 mod secret_file;
 mod database_files;
 mod given_context;
+pub mod listener_files;
 pub mod web;
 
 pub mod agent_context;

@@ -36,6 +36,7 @@ use serde::Deserialize;
 use super::super::todo::words::StepsOpen;
 use super::super::words::action::UNKNOWN;
 use super::super::words::agent::{RateLimited, Response};
+use super::listener_files::ListenerFiles;
 use super::secret_file;
 use super::time::pass_time;
 
@@ -151,6 +152,7 @@ pub fn other_organism(settings: &Settings) -> Result<Listener, String> {
     Ok(Listener::with_state(NAME, Arc::new(door))
         .own_namespace()
         .secrets(secret)
+        .extension(ListenerFiles::secret(settings.token.as_ref().map(Beside::path)))
         .on(ask)
         .describe("Asks another organism.")
         .effects(Effects::Outside)

@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use super::super::words::action::CommandLine;
 use super::command::limits::CommandLimits;
-use super::command::{Bounds, Given};
+use super::command::{Bounds, Given, Root};
 use super::command::{Network, confine, programs, run};
 use super::text::cut;
 use live::LiveOutput;
@@ -100,8 +100,8 @@ pub enum Reason {
 pub struct Settings {
     /// The programs that may run. `any` means every program.
     pub programs: Besides,
-    /// The folder in which the programs run, and which they may write. The default is the
-    /// manifest's folder.
+    /// The folder in which the programs run, and which they may write. The default is the folder
+    /// `work` beside the manifest, which is made if it doesn't exist.
     pub root: Option<Beside>,
     /// Variables of the programs' environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
@@ -141,8 +141,7 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
         return Err(text.to_owned());
     };
     let mut bounds = Bounds::new(Given {
-        home,
-        root: settings.root.as_ref(),
+        root: Root::named_or_work(settings.root.as_ref(), home),
         env: settings.env,
         read: settings.read,
         write: settings.write,

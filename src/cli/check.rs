@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::audit;
 use crate::cli::organism::{Organism, Unread, check_open_doors, check_triggers, complained, told};
+use crate::cli::program_paths::KeptPaths;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
 use crate::listener::{Described, DoorAccess};
@@ -47,6 +48,7 @@ impl Check {
             Ok(it) => it,
             Err(unread) => return told_of(unread, to),
         };
+        let kept = KeptPaths::of(&organism);
         let Organism { builder, file, name, tokens, doors, durability, places, .. } = organism;
         let warnings = organism.warnings;
         let data = organism.data;
@@ -61,7 +63,8 @@ impl Check {
         if let Err(unread) = check_triggers(source, all, places.as_ref()) {
             return told_of(unread, to);
         }
-        if let Err(unread) = check_open_doors(&plan, &doors, &tokens, places.as_ref()) {
+        let found = check_open_doors(&plan, &doors, &tokens, places.as_ref());
+        if let Err(unread) = found.and_then(|()| kept.check(&plan, places.as_ref())) {
             return told_of(unread, to);
         }
         let (listeners, advice) = (plan.listeners().to_vec(), plan.warnings().to_vec());

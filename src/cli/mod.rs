@@ -37,6 +37,7 @@ mod steering;
 mod organism;
 mod otel;
 mod pause;
+mod program_paths;
 mod prompt;
 mod reload;
 mod replay;

@@ -44,6 +44,8 @@ pub(crate) struct Organism {
     pub(crate) warnings: Vec<Mistakes>,
     /// Where the manifest and its files declare each listener. None without a manifest.
     pub(crate) places: Option<Places>,
+    /// The provider files of models.
+    pub(crate) providers: Vec<PathBuf>,
     /// The folder for agents' files, and the feeds that these files list.
     pub(crate) context: Context,
 }
@@ -229,6 +231,7 @@ impl Organism {
             returns: says.map(Manifest::all_returns).unwrap_or_default(),
             warnings: says.map(|it| it.warnings.clone()).unwrap_or_default(),
             places: says.map(|it| it.places.clone()),
+            providers: says.iter().flat_map(|it| &it.providers).map(|it| it.file.clone()).collect(),
             context: says.map(|it| it.context.clone()).unwrap_or_default(),
             builder: builder.with((manifest.take(), staff)),
         })

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::organism::{Organism, check_open_doors, check_triggers, complained};
 use crate::cli::otel::{FollowerSettings, Following};
+use crate::cli::program_paths::{self, KeptPaths};
 use crate::cli::reload::Reload;
 use crate::cli::rules_in_force::RuleSources;
 use crate::cli::screen::{Ending, Failure, Screen};
@@ -105,7 +106,7 @@ impl Run {
             tracing::warn!(%error, "core dumps are on: one would show keys and messages");
         }
         let organism = self.over(Organism::read_live(self.file.as_deref(), builder, data)?)?;
-        let spans = collect_span_settings(&organism);
+        let (kept, spans) = (KeptPaths::of(&organism), collect_span_settings(&organism));
         let sinks = sinks(&organism)?;
         let Organism { mut builder, data, durability, tokens, doors, name, trigger_source, .. } =
             organism;
@@ -158,7 +159,7 @@ impl Run {
         agent_feeds::write(&context)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         check_triggers(&source, plan.capabilities(), places.as_ref())?;
-        check_open_doors(&plan, &doors, &tokens, places.as_ref())?;
+        prepare_programs(&plan, (&doors, &tokens), kept, places.as_ref())?;
         source.begin_at_end_of(plan.log()).await.map_err(untried)?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };
@@ -202,6 +203,18 @@ impl Run {
         organism.doors.extend(shown.map(Door::MetricsToAnyone));
         Ok(organism)
     }
+}
+
+/// Checks that programs can't reach what is the pump's, and makes their default folders.
+fn prepare_programs(
+    plan: &Plan,
+    (doors, tokens): (&[Door], &Tokens),
+    kept: KeptPaths,
+    places: Option<&Places>,
+) -> Result<(), Failure> {
+    check_open_doors(plan, doors, tokens, places)?;
+    kept.check(plan, places)?;
+    program_paths::make_roots(plan)
 }
 
 async fn serve(

@@ -112,6 +112,11 @@ impl Tokens {
         Ok(Some(count))
     }
 
+    /// The file that the tokens were read from.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// A receiver that is notified when the tokens were read again.
     pub(super) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()

@@ -63,6 +63,11 @@ impl Tls {
         Ok(Tls { certificate: certificate.into(), key: key.into(), config, seen })
     }
 
+    /// The file of the private key.
+    pub(crate) fn key_file(&self) -> &Path {
+        &self.key
+    }
+
     /// Checks only a certificate: that the file holds one, and that it is valid now.
     ///
     /// # Errors

@@ -2,7 +2,10 @@
 //! may use. The paths in bounds are absolute. Links in paths from the settings are resolved.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
 use pumphouse::door::keep_programs_out;
 use pumphouse::listener::{Beside, Effects};
@@ -35,15 +38,99 @@ pub struct NetworkPrograms {
     pub is_beside_open_door: bool,
 }
 
+/// The files and folders that a listener's programs may use.
+#[derive(Clone, Debug)]
+pub struct ProgramPaths {
+    bounds: Bounds,
+}
+
+impl ProgramPaths {
+    /// The paths that the programs may write, each with the setting that says so. The paths have no
+    /// links.
+    pub fn writable(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let Bounds { folder, write, .. } = &self.bounds;
+        let more = write.iter().filter(move |it| *it != folder).map(|it| ("write", Path::new(it)));
+        [("root", Path::new(folder))].into_iter().chain(more)
+    }
+
+    /// The paths that the programs may only read, likewise.
+    pub fn readable(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        self.bounds.read.iter().map(|it| ("read", Path::new(it)))
+    }
+
+    /// Makes the folder in which the programs run, if it is the default one and doesn't exist.
+    ///
+    /// # Errors
+    /// If the folder can't be made.
+    pub fn make_root(&self) -> io::Result<()> {
+        self.bounds.make_folder()
+    }
+}
+
+/// Returns the files and folders of the system that every program may read, without links.
+#[must_use]
+pub fn system_paths() -> Vec<PathBuf> {
+    #[cfg(target_os = "linux")]
+    let all = super::system_files::readable();
+    #[cfg(not(target_os = "linux"))]
+    let all = Vec::<PathBuf>::new();
+    all.iter().filter_map(|it| it.canonicalize().ok()).collect()
+}
+
 /// The time limit of a program that runs as long as the pump needs it, in seconds: 100 years.
 const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
+/// The name of the folder in which a program runs by default.
+const WORK: &str = "work";
+/// The mode of that folder if the pump makes it.
+const WORK_MODE: u32 = 0o700;
+
+/// The folder in which a program runs.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Root<'a> {
+    /// The folder that the settings name.
+    Named(&'a Beside),
+    /// The folder `work` beside the manifest. It is made if it doesn't exist. The path is any one
+    /// from the manifest, which has the manifest's folder.
+    Work(&'a Beside),
+    /// The manifest's folder.
+    Manifests(&'a Beside),
+}
+
+impl<'a> Root<'a> {
+    /// The folder that the settings name, or else the folder `work`. `home` is any path from the
+    /// manifest.
+    pub(in super::super) fn named_or_work(named: Option<&'a Beside>, home: &'a Beside) -> Root<'a> {
+        named.map_or(Root::Work(home), Root::Named)
+    }
+
+    /// Returns the folder's path without links, and whether the pump makes it.
+    fn found(self) -> Result<(String, bool), String> {
+        let home = |it: &Beside| match it.folder() {
+            it if it.as_os_str().is_empty() => found(Path::new(".")),
+            it => found(it),
+        };
+        let (folder, is_made) = match self {
+            Root::Named(it) => (found(&it.path())?, false),
+            Root::Manifests(it) => (home(it)?, false),
+            Root::Work(it) => {
+                let folder = format!("{}/{WORK}", home(it)?.trim_end_matches('/'));
+                match Path::new(&folder).symlink_metadata().is_ok() {
+                    true => (found(Path::new(&folder))?, true),
+                    false => return Ok((folder, true)),
+                }
+            }
+        };
+        match Path::new(&folder).is_dir() {
+            true => Ok((folder, is_made)),
+            false => Err(format!("{folder} is no folder")),
+        }
+    }
+}
+
 /// The settings from which bounds are made.
 pub(in super::super) struct Given<'a> {
-    /// Any path from the manifest. It is used only to find the manifest's folder, which is the
-    /// default of `root`.
-    pub(in super::super) home: &'a Beside,
-    pub(in super::super) root: Option<&'a Beside>,
+    pub(in super::super) root: Root<'a>,
     pub(in super::super) env: BTreeMap<String, String>,
     pub(in super::super) read: Vec<Beside>,
     pub(in super::super) write: Vec<Beside>,
@@ -56,6 +143,8 @@ pub(in super::super) struct Given<'a> {
 pub(in super::super) struct Bounds {
     /// The folder in which the program runs.
     pub(in super::super) folder: String,
+    /// Whether the folder is made if it doesn't exist.
+    makes_folder: bool,
     environment: BTreeMap<String, String>,
     read: Vec<String>,
     write: Vec<String>,
@@ -74,17 +163,7 @@ impl Bounds {
     /// no folder, or if a secret of the environment is too short to be hidden.
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
         keep_programs_out();
-        let home = match given.home.folder() {
-            it if it.as_os_str().is_empty() => Path::new("."),
-            it => it,
-        };
-        let folder = match given.root {
-            Some(it) => found(&it.path())?,
-            None => found(home)?,
-        };
-        if !Path::new(&folder).is_dir() {
-            return Err(format!("{folder} is no folder"));
-        }
+        let (folder, makes_folder) = given.root.found()?;
         let all = |them: &[Beside]| {
             them.iter().map(|it| found(&it.path())).collect::<Result<Vec<String>, String>>()
         };
@@ -102,7 +181,18 @@ impl Bounds {
         let limits = given.limits;
         let attempts = Attempts::default();
         let hidden = Secrets::new(secrets.iter().cloned());
-        Ok(Bounds { folder, environment, read, write, sockets, limits, attempts, secrets, hidden })
+        Ok(Bounds {
+            folder,
+            makes_folder,
+            environment,
+            read,
+            write,
+            sockets,
+            limits,
+            attempts,
+            secrets,
+            hidden,
+        })
     }
 
     /// Makes bounds without any socket, and with only the files that every program may use. Doors
@@ -112,7 +202,18 @@ impl Bounds {
         let (read, write, sockets) = (Vec::new(), Vec::new(), Sockets::None);
         let (folder, attempts) = ("/".to_owned(), Attempts::default());
         let (secrets, hidden) = Default::default();
-        Bounds { folder, environment, read, write, sockets, limits, attempts, secrets, hidden }
+        Bounds {
+            folder,
+            makes_folder: false,
+            environment,
+            read,
+            write,
+            sockets,
+            limits,
+            attempts,
+            secrets,
+            hidden,
+        }
     }
 
     /// Returns these bounds with more secrets, which the programs are given as arguments.
@@ -166,8 +267,26 @@ impl Bounds {
         }
     }
 
-    /// Returns the listener, marked if its programs may use the network.
+    /// Makes the folder in which the program runs, if it is the default one and doesn't exist.
+    pub(super) fn make_folder(&self) -> io::Result<()> {
+        if !self.makes_folder || Path::new(&self.folder).is_dir() {
+            return Ok(());
+        }
+        match DirBuilder::new().mode(WORK_MODE).create(&self.folder) {
+            // Another program's call has made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map_err(|error| io::Error::new(error.kind(), self.unmade(&error))),
+        }
+    }
+
+    fn unmade(&self, error: &io::Error) -> String {
+        format!("{} can't be made: {error}", self.folder)
+    }
+
+    /// Returns the listener, with the paths that its programs may use, and marked if they may use
+    /// the network.
     pub(in super::super) fn mark(&self, listener: Listener, is_beside_open_door: bool) -> Listener {
+        let listener = listener.extension(ProgramPaths { bounds: self.clone() });
         match self.sockets {
             Sockets::All => listener.extension(NetworkPrograms { is_beside_open_door }),
             Sockets::Local | Sockets::None => listener,
@@ -224,7 +343,7 @@ impl Order {
 fn found(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("there is no {shown}; make it first"),
+        io::ErrorKind::NotFound => format!("there is no {shown}; make it first"),
         _ => format!("{shown}: {error}"),
     })?;
     real.into_os_string().into_string().map_err(|_| format!("{shown} has a name that is no text"))

@@ -50,8 +50,8 @@ use serde_json::json;
 use super::super::agent_context::CallingAgent;
 use super::given_context::ContextFields;
 use arguments::Argument;
-pub(super) use bounds::{Bounds, Given};
-pub use bounds::{Network, NetworkPrograms};
+pub(super) use bounds::{Bounds, Given, Root};
+pub use bounds::{Network, NetworkPrograms, ProgramPaths, system_paths};
 use limits::CommandLimits;
 use run::{ExitCause, Outcome};
 
@@ -124,8 +124,8 @@ pub struct Settings {
     /// The form in which the program gets the message on standard input. Without this setting, the
     /// program gets the message there only if no argument names a field.
     pub input: Option<Input>,
-    /// The folder in which the program runs, and which it may write. The default is the manifest's
-    /// folder.
+    /// The folder in which the program runs, and which it may write. The default is the folder
+    /// `work` beside the manifest, which is made if it doesn't exist.
     pub root: Option<Beside>,
     /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
@@ -222,8 +222,7 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let answers = settings.answers.as_ref().map(typed::answers).transpose()?;
     let path = programs::find(program, &programs::search_path(&settings.env))?;
     let bounds = Bounds::new(Given {
-        home: program,
-        root: settings.root.as_ref(),
+        root: Root::named_or_work(settings.root.as_ref(), program),
         env: settings.env,
         read: settings.read,
         write: settings.write,

@@ -99,6 +99,7 @@ pub(in super::super) async fn run(
         let text = format!("{program}: {why}; what it had done by then is unknown");
         NotRun { has_begun: true, text }
     };
+    bounds.make_folder().map_err(|it| not_begun(it.to_string()))?;
     let attempt = bounds.attempts.begin(key).await;
     let begun = supervised(Stdio::piped()).map_err(|it| not_begun(it.to_string()))?;
     let (child, ours) = begun;

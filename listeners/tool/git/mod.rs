@@ -27,7 +27,7 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::command::limits::CommandLimits;
-use super::command::{Bounds, Given};
+use super::command::{Bounds, Given, Root};
 use super::command::{Network, confine, programs, run};
 use super::path_tree::{DEPTH, PathTree};
 use super::text::{clean, cut, lossy};
@@ -88,8 +88,7 @@ struct Repository {
 pub fn git(settings: &Settings) -> Result<Listener, String> {
     let author = author(settings.author.as_deref().unwrap_or(AUTHOR))?;
     let bounds = Bounds::new(Given {
-        home: &settings.root,
-        root: Some(&settings.root),
+        root: Root::Named(&settings.root),
         env: borrow::environment(),
         read: Vec::new(),
         write: Vec::new(),

@@ -41,6 +41,7 @@ use serde::Deserialize;
 
 use super::super::agent_context::CallingAgent;
 use super::given_context::ContextFields;
+use super::listener_files::ListenerFiles;
 use super::text::{clean, cut};
 use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, is_json, kind_named, piece};
@@ -210,7 +211,9 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         _ => return Err("`url` and `takes` stand together, `method` only with them".to_owned()),
     };
     let timeout = settings.limits.listener_time();
-    Ok(listener.timeout(timeout).describe(text).effects(Effects::Outside).secrets(secrets))
+    let files = ListenerFiles::secret(settings.credentials.as_ref().map(Beside::path));
+    let listener = listener.timeout(timeout).describe(text).effects(Effects::Outside);
+    Ok(listener.secrets(secrets).extension(files))
 }
 
 /// Makes the listener for one URL. Returns the listener and its description.

@@ -51,7 +51,7 @@ use self::remote::Remote;
 use self::server::{Launch, Server, Transport};
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
-use super::command::{Bounds, Given, Network, confine, programs};
+use super::command::{Bounds, Given, Network, Root, confine, programs};
 pub(super) use super::text::shown;
 
 /// The listener's default name.
@@ -230,8 +230,7 @@ fn program_of(
     let path = programs::find(program, &programs::search_path(&settings.env))?;
     let words = [&[program.text().to_owned()][..], &arguments].concat();
     let bounds = Bounds::new(Given {
-        home: program,
-        root: settings.root.as_ref(),
+        root: settings.root.as_ref().map_or(Root::Manifests(program), Root::Named),
         env: settings.env.clone(),
         read: Vec::new(),
         write: Vec::new(),

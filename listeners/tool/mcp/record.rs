@@ -16,7 +16,7 @@ use super::super::text::shown;
 use super::tools::digest;
 
 /// The name of the record's file.
-const FILE: &str = "mcp.lock.json";
+pub const FILE: &str = "mcp.lock.json";
 /// The maximum number of bytes of the record's file.
 const BYTES_MAX: u64 = 64 << 20;
 

@@ -35,6 +35,7 @@ use serde::Deserialize;
 use super::super::caller::caller;
 use super::super::feed::words::{FeedContent, NAME as FEED};
 use super::super::feed_contents::source::UrlPath;
+use super::listener_files::ListenerFiles;
 use super::web::limits::WebLimits;
 use super::web::{Reason, Refusal, Web, host_of, piece};
 use cached_answers::Kept;
@@ -197,10 +198,13 @@ pub fn service(settings: &Settings) -> Result<Listener, String> {
     let tokens: Vec<Secret> =
         callers.filter_map(|it| it.token.as_ref().map(Token::secret)).cloned().collect();
     let (secrets, kept) = (Secrets::new(tokens.clone()), Kept::default());
+    let files = settings.agents.values().map(|it| &it.auth).chain([&settings.auth]).flatten();
+    let files = ListenerFiles::secret(files.map(Beside::path));
     let service = Service { web, url, organism, common, agents, kept, secrets };
     Ok(Listener::with_state(NAME, Arc::new(service))
         .own_namespace()
         .extension(UrlPath)
+        .extension(files)
         .on(get)
         .timeout(settings.limits.listener_time())
         .describe(text)

@@ -14,6 +14,7 @@ use crate::audit::{self, Paint};
 use crate::cli::connect::Credentials;
 use crate::cli::folder::Folder;
 use crate::cli::organism::{Organism, complained};
+use crate::cli::program_paths::KeptPaths;
 use crate::cli::run;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::client::Address;
@@ -90,12 +91,14 @@ impl Chat {
         }
         let folder = Folder::make("chat")?;
         let organism = Organism::read_live(None, builder, data)?;
+        let kept = KeptPaths::of(&organism);
         let data = organism.data;
         let (builder, _) = run::log(organism.builder, &data, organism.durability)?;
         // An attachment may be larger than what a door takes by default.
         let builder = builder.door_bytes_at_least(XmlLimits::INSIDE.message_bytes_max);
         let (builder, address) = door(builder, &folder).await?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
+        kept.check(&plan, organism.places.as_ref())?;
         let agent = self.agent(&plan)?;
         let described = plan.capabilities().listener(&agent);
         let model = described.and_then(|it| it.model.clone());

@@ -31,6 +31,7 @@ use tokio::sync::watch;
 use crate::audit::{self, Paint};
 use crate::cli::folder::Folder;
 use crate::cli::organism::{Organism, bytes_of, complained, told, variable};
+use crate::cli::program_paths::KeptPaths;
 use crate::cli::run;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
@@ -119,6 +120,7 @@ impl Eval {
     ) -> Result<Ending, Failure> {
         let earlier = self.against.as_deref().map(EvalResult::read).transpose()?;
         let (suite, organism) = self.read(builder)?;
+        let kept_paths = KeptPaths::of(&organism);
         // The runs may take hours. If the file can't be written, opening it here fails before they
         // begin.
         let kept = self.save.as_deref().map(ResultFile::open).transpose()?;
@@ -130,6 +132,7 @@ impl Eval {
         };
         let (builder, _) = run::log(organism.builder, data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
+        kept_paths.check(&plan, organism.places.as_ref())?;
         suite.fits(plan.capabilities()).map_err(|it| wrong(&it))?;
         let is_own = organism.places.as_ref().is_some_and(|it| it.has(&suite.sheet.agent));
         if suite.sheet.model.is_some() && !is_own {

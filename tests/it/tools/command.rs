@@ -337,7 +337,7 @@ fn a_program_ends_with_its_call_when_its_agent_is_interrupted() {
         scene.pipe(&["send", "--connect", &server.address], &interrupt);
         until("it ends", || !runs("sleep 41240"));
     });
-    assert_eq!(fs::read_to_string(scene.path("log")).unwrap(), "begin\n");
+    assert_eq!(fs::read_to_string(scene.path("work/log")).unwrap(), "begin\n");
 }
 
 /// The first attempt ignores SIGTERM. It is dead before the second begins.
@@ -365,12 +365,12 @@ fn a_program_that_ran_out_of_time_is_unknown_and_not_run_again() {
     let log = asked(&scene, "Go.");
     let text = "no answer came in 1 s; whether it had its effect is unknown";
     in_order(&log, &["attempts=\\\"1\\\"", "status=\\\"unknown\\\"", text]);
-    assert_eq!(fs::read_to_string(scene.path("log")).unwrap(), "begin\n");
+    assert_eq!(fs::read_to_string(scene.path("work/log")).unwrap(), "begin\n");
     let limited = SLOW.replace("takes:", "limits: {seconds_max: 1}, takes:");
     let scene = organism(&[("work", &limited)], &replies.replace("timeout=\"1\" ", ""));
     let log = asked(&scene, "Go.");
     in_order(&log, &["reason=\\\"unknown\\\"", "attempts=\\\"1\\\"", "status=\\\"unknown\\\""]);
-    assert_eq!(fs::read_to_string(scene.path("log")).unwrap(), "begin\n");
+    assert_eq!(fs::read_to_string(scene.path("work/log")).unwrap(), "begin\n");
 }
 
 #[test]

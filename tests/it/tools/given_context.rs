@@ -33,7 +33,7 @@ async fn a_tool_of_a_manifest_gets_the_context_that_it_asks_for() {
         &REPLY.replace("URL", &site.url("/a")),
     );
     asked(&scene, "Go.");
-    let read = |file: &str| std::fs::read_to_string(scene.path(file)).unwrap();
+    let read = |file: &str| std::fs::read_to_string(scene.path("work").join(file)).unwrap();
     let expected = r#"{"agent_name":"coder","tools":["who","none","api","place"]}"#;
     let same = |it: &str| {
         let read = |it: &str| serde_json::from_str::<serde_json::Value>(it).unwrap();

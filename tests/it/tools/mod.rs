@@ -20,6 +20,7 @@ mod other_organism;
 mod pdf;
 mod pods;
 mod program_network;
+mod program_paths;
 mod program_rights;
 mod recall;
 mod secrets;

@@ -161,8 +161,8 @@ fn an_error_of_another_organism_is_cut_at_a_limit() {
     other.write(
         "organism.yaml",
         "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  \
-         - {use: command, name: loud, door: [octopus], settings: {run: [sh, fail.sh], \
-         limits: {error_bytes_max: 500000}}}\n",
+         - {use: command, name: loud, door: [octopus], settings: {run: [sh, ../fail.sh], \
+         read: [fail.sh], limits: {error_bytes_max: 500000}}}\n",
     );
     let server = other.serve(&[]);
     let scene = desk(&server.address, LOUD);

@@ -175,8 +175,8 @@ fn the_blocks_of_the_document_stand_in_a_prompt() {
 - {id: system_metrics, source: {type: tool, name: monitor}}
 ";
     let scene = scene(&listeners, feeds, DONE);
-    scene.write("time.txt", content(time));
-    scene.write("metrics.txt", content(metrics));
+    scene.write("work/time.txt", content(time));
+    scene.write("work/metrics.txt", content(metrics));
     super::asked(&scene, "Go.");
     let threads = scene.run(&["threads", "--json"]).code(0).objects();
     let named = threads.iter().filter_map(|it| it["thread"].as_str());

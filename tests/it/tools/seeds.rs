@@ -170,7 +170,7 @@ fn the_tools_of_this_machine_are_the_shipped_ones() {
     for (kind, it) in [("relic", &first), ("tool", &next)] {
         call(&pump, kind, "logger", it);
     }
-    let logged = fs::read_to_string(pump.scene.path("events.jsonl")).unwrap();
+    let logged = fs::read_to_string(pump.scene.path("work/events.jsonl")).unwrap();
     let logged: Vec<Value> = logged.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(logged, [first, next]);
 }
@@ -182,7 +182,7 @@ fn the_workflows_do_their_steps() {
     let steps = json!({ "input_data": "b\na", "steps": ["validate", "transform", "load"] });
     let done = call(&pump, "workflow", "data_pipeline", &steps).replace("\n│ ", "\n");
     assert!(done.contains(">a\nb</value>"), "{done}");
-    assert_eq!(fs::read_to_string(pump.scene.path("warehouse.txt")).unwrap(), "a\nb\n");
+    assert_eq!(fs::read_to_string(pump.scene.path("work/warehouse.txt")).unwrap(), "a\nb\n");
     let some = json!({ "input_data": "raw", "steps": ["validate"] });
     let told = call(&pump, "workflow", "data_pipeline", &some);
     assert!(told.contains("{\"lines\":\"1\",\"loaded\":null}</value>"), "{told}");

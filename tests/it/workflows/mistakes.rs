@@ -75,7 +75,7 @@ fn what_a_step_can_not_do_is_told() {
 
 #[test]
 fn a_value_is_one_argument_of_a_program() {
-    let tools = "[{use: shell, settings: {programs: [sh], root: .}}]";
+    let tools = "[{use: shell, settings: {programs: [sh]}}]";
     let step = |command: &str| {
         let parameters = format!("parameters: {{command: {command}}}");
         workflow(&format!("steps: [{{name: a, target: shell, {parameters}}}]"))

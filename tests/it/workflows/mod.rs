@@ -222,7 +222,7 @@ fn a_value_that_is_an_argument_of_a_program_is_no_option() {
     let command = "command: [ls, \"${trigger.dir}\", \"--\", \"${trigger.file}\"]";
     let step = format!("{{name: a, target: shell, parameters: {{{command}}}}}");
     scene.write("report.yml", format!("kind: Workflow\nname: report\nsteps: [{step}]\n"));
-    let shell = "{use: shell, settings: {programs: [ls], root: .}}";
+    let shell = "{use: shell, settings: {programs: [ls]}}";
     scene.write("organism.yaml", format!("include: [report.yml]\nlisteners: [{shell}]\n"));
     let server = scene.serve(&[]);
     let at = ["--connect", &*server.address];
@@ -231,7 +231,8 @@ fn a_value_that_is_an_argument_of_a_program_is_no_option() {
             .run(&[&["workflow", "run", "report.yml", "--input", input][..], &at].concat())
             .code(code)
     };
-    run("{\"dir\": \".\", \"file\": \"report.yml\"}", 0);
+    scene.write("work/list", "");
+    run("{\"dir\": \".\", \"file\": \"list\"}", 0);
     let told = run("{\"dir\": \"-la\", \"file\": \"-x\"}", 1);
     told.says(&["$.command[1] begins with `-`, and the program could take it for an option"]);
 }

@@ -44,7 +44,7 @@ fn run(scene: &Scene, server: &Server, arguments: &[&str], code: i32) -> Value {
 }
 
 fn done(scene: &Scene) -> String {
-    std::fs::read_to_string(scene.path("done.txt")).unwrap().replace('\n', " ")
+    std::fs::read_to_string(scene.path("work/done.txt")).unwrap().replace('\n', " ")
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_run_begins_anew_with_the_step_that_failed() {
     let thread = failed["thread"].as_str().unwrap();
     let again = run(&scene, &server, &["retry", thread], 1);
     assert_eq!((&again["step"], &again["thread"]), (&failed["step"], &failed["thread"]));
-    scene.write("there", "");
+    scene.write("work/there", "");
     let whole = run(&scene, &server, &["retry", thread], 0);
     assert_eq!(whole["outputs"]["text"], "two", "{whole}");
     assert_eq!(done(&scene), "first second second second ");
@@ -79,7 +79,7 @@ fn of_two_retries_at_once_one_is_refused() {
     let server = scene.serve(&[]);
     let failed = run(&scene, &server, &["run", "report.yml", "--input", "{\"text\": \"x\"}"], 1);
     let id = format!("{}/1", failed["thread"].as_str().unwrap());
-    scene.write("there", "");
+    scene.write("work/there", "");
     let retry = || {
         let mut command = scene.command(&["workflow", "retry", &id, "--connect", &server.address]);
         command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -118,7 +118,7 @@ fn a_run_whose_workflow_was_missing_when_a_result_came_can_begin_anew() {
     let server = scene.serve(&[]);
     let why = once(&scene, "report", "waiting")["reason"].as_str().unwrap().to_owned();
     assert!(why.contains(&format!("`pumphouse workflow retry {thread}/1`")), "{why}");
-    scene.write("quick", "");
+    scene.write("work/quick", "");
     let whole = run(&scene, &server, &["retry", &format!("{thread}/1")], 0);
     assert_eq!(whole["outputs"]["sum"], "3", "{whole}");
 }
@@ -128,7 +128,7 @@ fn a_step_that_was_undone_runs_again() {
     let scene = scene("    compensate: {target: undo}\n");
     let server = scene.serve(&[]);
     let failed = run(&scene, &server, &["run", "report.yml", "--input", "{\"text\": \"x\"}"], 1);
-    scene.write("there", "");
+    scene.write("work/there", "");
     run(&scene, &server, &["retry", failed["thread"].as_str().unwrap()], 0);
     assert_eq!(done(&scene), "first second undo first second ");
 }

@@ -107,7 +107,7 @@ fn a_time_that_comes_while_the_last_run_is_at_work_is_skipped_and_counted() {
         has_at_least(&scene, "often", 1);
         pause(3_500);
         assert_eq!(runs(&scene, "often"), 1);
-        scene.write("go", "");
+        scene.write("work/go", "");
         has_at_least(&scene, "often", 2);
         let schedules = schedules(&scene);
         assert_eq!(schedules[0]["skipped"], 0, "{schedules:?}");
@@ -170,7 +170,7 @@ fn a_run_that_is_at_work_is_cancelled_for_the_next_one() {
     let states: Vec<_> = shown.iter().map(|it| it["state"].as_str().unwrap()).collect();
     assert_eq!(&states[1..3], ["cancelled", "cancelled"], "{states:?}");
     entries(&scene).says(&["the next time of the schedule often has come"]);
-    scene.write("go", "");
+    scene.write("work/go", "");
     drop(server);
 }
 

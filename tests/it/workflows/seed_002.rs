@@ -125,7 +125,7 @@ fn the_coding_agent_triggers_its_workflow_with_its_whole_context() {
     let words = [project, &*changelog, &*message, "<workflow-result", "Documented."];
     shown(&scene, &run, &words);
     assert_eq!(git(&scene, &["log", "--format=%s"]).trim(), message);
-    let recorded = std::fs::read_to_string(scene.path("changelog_updater.jsonl")).unwrap();
+    let recorded = std::fs::read_to_string(scene.path("work/changelog_updater.jsonl")).unwrap();
     assert_eq!(recorded, changelog);
     // The last step leads back to the user's first message, through the metadata.
     let why = scene.run(&["why", &format!("{run}/1")]).code(0);

@@ -51,7 +51,7 @@ fn a_run_that_takes_longer_than_its_timeout_says_so_and_undoes_its_steps() {
     assert_eq!(failed["reason"], "the run took longer than its timeout, 0.7 s", "{failed}");
     assert_eq!((&failed["undone"], &failed["not_undone"]), (&json!(["sum"]), &json!(["nap"])));
     assert_eq!(failed["step"], json!(null), "{failed}");
-    assert_eq!(std::fs::read_to_string(scene.path("done.txt")).unwrap(), "undo\n");
+    assert_eq!(std::fs::read_to_string(scene.path("work/done.txt")).unwrap(), "undo\n");
 }
 
 /// Kills a pump while a run waits for the second attempt of its first step, changes the file, and
@@ -63,13 +63,13 @@ fn changed(right: &str, changed: &str, state: &str) -> (Scene, serde_json::Value
     begin(&scene, &server, "report", "1");
     server.signal("-KILL");
     let (_, _) = server.stop("-KILL");
-    assert_eq!(std::fs::read_to_string(scene.path("done.txt")).unwrap(), "first\n");
+    assert_eq!(std::fs::read_to_string(scene.path("work/done.txt")).unwrap(), "first\n");
     let other = REPORT.replace(right, changed);
     assert_ne!(other, REPORT);
     scene.write("report.yml", other);
     let _server = scene.serve(&[]);
     let run = once(&scene, "report", state);
-    assert_eq!(std::fs::read_to_string(scene.path("done.txt")).unwrap(), "first\nfirst\n");
+    assert_eq!(std::fs::read_to_string(scene.path("work/done.txt")).unwrap(), "first\nfirst\n");
     (scene, run)
 }
 
@@ -103,7 +103,7 @@ fn a_replay_has_the_workflow_decide_again() {
 fn a_replay_has_the_triggers_decide_again_also_where_one_was_switched_off() {
     let scene = scene(REPORT);
     scene.write("report.yml", format!("{REPORT}trigger: {{event: deploy}}\n"));
-    scene.write("again", "");
+    scene.write("work/again", "");
     let server = scene.serve(&["--unix", "pump.sock"]);
     let event = "<trigger xmlns=\"https://xml-pipeline.org/ns/trigger/v1\" name=\"deploy\"/>";
     let push = || {
