@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
 use nix::unistd::Uid;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 use tokio::net::UnixStream;
 
 use super::socket::Owner;
@@ -176,7 +176,12 @@ fn descends(number: i32) -> Option<bool> {
 fn line(number: i32, own: i32) -> io::Result<Vec<Ancestor>> {
     let (mut line, mut next) = (Vec::<Ancestor>::new(), number);
     while next != 0 {
-        let (parent, it) = stat(next)?;
+        let (parent, it) = match stat(next) {
+            // The system may hide processes of other users (`hidepid`). Programs stay the pump's
+            // user, so such an ancestor isn't below the pump.
+            Err(_) if !line.is_empty() && is_of_another_user(next) => break,
+            read => read?,
+        };
         let is_older = line.last().is_none_or(|child| it.started <= child.started);
         if !is_older || line.len() == ANCESTORS_MAX {
             return Err(io::ErrorKind::InvalidData.into());
@@ -188,6 +193,12 @@ fn line(number: i32, own: i32) -> io::Result<Vec<Ancestor>> {
         next = parent;
     }
     Ok(line)
+}
+
+/// Whether a process exists that this one may send no signal to.
+fn is_of_another_user(number: i32) -> bool {
+    let id = Pid::from_raw(number);
+    id.is_some_and(|it| test_kill_process(it) == Err(rustix::io::Errno::PERM))
 }
 
 /// The number of this process, in the namespace that `/proc` shows.

@@ -107,6 +107,36 @@ fn a_process_of_another_namespace_needs_a_token() {
     assert_eq!(send(&server, "wrong").matches("P0021").count(), 2);
 }
 
+/// Where the system hides the processes of other users, the ancestors of an operator's shell are
+/// hidden from the pump, and the operator is let in all the same.
+#[test]
+fn an_operator_whose_ancestors_are_hidden_is_let_in() {
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let hiding = "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"";
+    let hidden = ["unshare", "--mount", "sh", "-c", hiding, "-"];
+    let scene = Scene::new();
+    let command = |all: &[&[&str]]| {
+        let all = all.concat();
+        let mut command = Command::new(all[0]);
+        command.args(&all[1..]).current_dir(scene.path("")).env_remove("PUMPHOUSE_TOKEN");
+        command
+    };
+    std::os::unix::fs::chown(scene.path(""), Some(65534), Some(65534)).ok();
+    let mut probe = command(&[&hidden, &nobody, &["sh", "-c", "! ls /proc/1 && touch probe"]]);
+    let mut client = command(&[&nobody, &[CLIENT, "--version"]]);
+    let mut all = [&mut probe, &mut client].map(|it| it.stderr(Stdio::null()).output());
+    if !all.iter_mut().all(|it| it.as_ref().is_ok_and(|it| it.status.success())) {
+        return crate::skipped("no hidepid, or no right to become another user");
+    }
+    scene.write("organism.yaml", "listeners: [{use: shell, settings: {programs: [sh]}}]\n");
+    scene.write("message.xml", MESSAGE);
+    let run = [CLIENT, "run", "--json", "--listen", "127.0.0.1:0", "--unix", "pump.sock"];
+    let _server = Server::begin(&mut command(&[&hidden, &nobody, &run]));
+    let send = [CLIENT, "send", "--connect", "unix:pump.sock", "message.xml"];
+    let sent = command(&[&nobody, &send]).output().unwrap();
+    assert!(String::from_utf8_lossy(&sent.stdout).contains(ANSWER), "{sent:?}");
+}
+
 #[test]
 fn a_program_reads_of_the_systems_settings_what_programs_need() {
     if !is_confined() {
