@@ -254,7 +254,12 @@ impl Report {
             if let Some(model) = &it.model {
                 to.line(&format!("  model   {}", audit::line(model)))?;
             }
-            if !names.is_empty() && it.door != DoorAccess::Everybody {
+            // Without tokens there are no others than `console`, which counts as an operator.
+            let usual = match names.is_empty() {
+                true => DoorAccess::by_effects(it.effects),
+                false => DoorAccess::Everybody,
+            };
+            if it.door != usual {
                 to.line(&format!("  door    {}", it.door))?;
             }
             if let Some(peers) = &it.peers {

@@ -104,6 +104,30 @@ fn check_shows_what_comes_of_a_manifest() {
 }
 
 #[test]
+fn check_shows_each_door_that_is_not_the_usual_one() {
+    let scene = Scene::new();
+    let doors = |manifest: &str| {
+        scene.write("organism.yaml", manifest);
+        let out = scene.run(&["check"]).code(0).out;
+        let lines = out.lines().filter_map(|it| it.strip_prefix("  door    "));
+        lines.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let files = "use: files, settings: {root: .}";
+    let listeners = |rest: &str| {
+        format!(
+            "listeners:\n  - {{use: echo{rest}}}\n  - {{{files}}}\n  - {{{files}, name: all, door: true}}\n"
+        )
+    };
+    assert_eq!(doors(&listeners("")), ["everybody"]);
+    assert_eq!(doors(&listeners(", door: false")), ["nobody", "everybody"]);
+    assert_eq!(doors(&listeners(", door: [ann]")), ["ann", "everybody"]);
+    let tokens = scene.write("tokens", "ann:s3cret-of-ann\n");
+    std::fs::set_permissions(tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let named = format!("tokens: {{file: tokens}}\n{}", listeners(", door: false"));
+    assert_eq!(doors(&named), ["nobody", "operators"]);
+}
+
+#[test]
 fn check_tells_every_mistake() {
     let scene = Scene::new();
     scene.write("organism.yaml", "nmae: x\nlisteners:\n  - use: ecko\n");
