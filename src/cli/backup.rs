@@ -87,7 +87,11 @@ fn notes(log: &Path) -> PathBuf {
 fn note(log: &Path, file: &str, head: &str) {
     let now = jiff::Timestamp::now().to_string();
     let line = format!("{}\n", json!({ "file": file, "head": head, "time": now }));
-    let opened = OpenOptions::new().create(true).append(true).open(notes(log));
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(notes(log));
     if let Err(error) = opened.and_then(|mut it| it.write_all(line.as_bytes())) {
         tracing::warn!(%error, "the copy can't be noted beside the log");
     }

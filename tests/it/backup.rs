@@ -92,6 +92,16 @@ fn an_export_never_takes_the_place_of_the_log() {
     scene.run(&["verify"]).code(0);
 }
 
+#[cfg(unix)]
+#[test]
+fn the_note_of_a_backup_is_its_owners_only() {
+    let scene = Scene::new();
+    drop(scene.serve(&[]));
+    scene.run(&["backup", "copy.db"]).code(0);
+    let note = scene.path("data/pumphouse.db-backups").metadata().unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::mode(&note) & 0o777, 0o600);
+}
+
 #[test]
 fn a_pump_whose_log_is_gone_ends_with_1() {
     let scene = Scene::new();

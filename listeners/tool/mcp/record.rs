@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use pumphouse::prelude::*;
@@ -111,8 +112,9 @@ impl Record {
         let beside = self.path.with_extension(format!("new-{}", std::process::id()));
         // What a process of the same number has left is removed, and a link there isn't followed.
         let _ = fs::remove_file(&beside);
-        let written =
-            fs::File::create_new(&beside).and_then(|mut it| it.write_all(text.as_bytes()));
+        // Whoever may write the file accepts tools.
+        let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
+        let written = made.and_then(|mut it| it.write_all(text.as_bytes()));
         written.map_err(failed)?;
         fs::rename(&beside, &self.path).map_err(failed)
     }

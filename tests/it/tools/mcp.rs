@@ -8,6 +8,7 @@ mod start;
 mod unknown;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -159,6 +160,9 @@ fn check_starts_nothing_unless_it_is_told_to() {
     fs::remove_file(scene.path("broken")).unwrap();
     let live = scene.run(&["check", "--live"]).code(0);
     live.says(&["ns/mcp/words/v1}say", "Left out: bomb (", "http://x/y"]);
+    // Whoever may write the record accepts tools.
+    let mode = scene.path("mcp.lock.json").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     scene.write("broken", "");
     scene.run(&["check"]).code(0).says(&["ns/mcp/words/v1}say"]);
     let page = scene.run(&["describe", "count"]).code(0);
