@@ -80,3 +80,34 @@ fn refuse<const N: usize>(
     let filter = SeccompFilter::new(all, usual, refused, std::env::consts::ARCH.try_into()?)?;
     apply_filter(&BpfProgram::try_from(filter)?)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{ErrorKind, Result};
+    use std::net::UdpSocket;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    use super::*;
+
+    /// What becomes of a socket of the network, of a Unix socket, and of a pair of these, in a
+    /// thread with these bounds. The filter is all that bounds it: there is no Landlock.
+    fn made(sockets: Sockets) -> [Option<ErrorKind>; 3] {
+        fn end<T>(made: Result<T>) -> Option<ErrorKind> {
+            made.err().map(|it| it.kind())
+        }
+        let thread = std::thread::spawn(move || {
+            bound(sockets).unwrap();
+            let network = end(UdpSocket::bind("127.0.0.1:0"));
+            [network, end(UnixDatagram::unbound()), end(UnixStream::pair())]
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn sockets_are_bounded_without_landlock_too() {
+        let denied = Some(ErrorKind::PermissionDenied);
+        assert_eq!(made(Sockets::All), [None; 3]);
+        assert_eq!(made(Sockets::Local), [denied, None, None]);
+        assert_eq!(made(Sockets::None), [denied, denied, None]);
+    }
+}
