@@ -35,36 +35,41 @@ pub(crate) fn without_secrets(secrets: &Secrets, element: Element) -> Element {
         return element;
     }
     let canonical = element.canonical();
-    match std::str::from_utf8(&canonical) {
-        Ok(text) if secrets.are_in(text) => {
-            let shown = Element::from_canonical(rewritten(secrets, text).into());
-            debug_assert!(shown.is_ok(), "only texts and values are changed");
-            shown.unwrap_or(element)
-        }
-        _ => element,
-    }
+    let Some(text) = std::str::from_utf8(&canonical).ok().and_then(|it| rewritten(secrets, it))
+    else {
+        return element;
+    };
+    let shown = Element::from_canonical(text.into());
+    debug_assert!(shown.is_ok(), "only texts and values are changed");
+    shown.unwrap_or(element)
 }
 
-/// Hides secrets in an element in canonical form.
-fn rewritten(secrets: &Secrets, canonical: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(canonical.len()), canonical);
-    while let Some(begin) = rest.find('<') {
-        add(secrets, &rest[..begin], escape_text, &mut out);
-        let (tag, behind) = rest[begin..].split_at(tag_bytes(&rest[begin..]));
+/// Hides secrets in an element in canonical form. Returns None if there are none.
+fn rewritten(secrets: &Secrets, canonical: &str) -> Option<String> {
+    let (mut out, mut done, mut at) = (String::new(), 0, 0);
+    let mut look = |begin: usize, end: usize, escape| {
+        if let Some(hidden) = without(secrets, &canonical[begin..end], escape) {
+            out += &canonical[done..begin];
+            out += &hidden;
+            done = end;
+        }
+    };
+    while let Some(text) = canonical[at..].find('<') {
+        look(at, at + text, escape_text);
+        at += text;
+        let tag = &canonical[at..at + tag_bytes(&canonical[at..])];
         // In canonical form, values stand in double quotes: each second part is a value.
         let mut name = "";
-        for (at, part) in tag.split('"').enumerate() {
-            let is_value = at % 2 == 1;
-            out += if at > 0 { "\"" } else { "" };
-            match is_value && !name.trim_start().starts_with("xmlns") {
-                true => add(secrets, part, escape_attribute, &mut out),
-                false => out += part,
+        for (number, part) in tag.split('"').enumerate() {
+            if number % 2 == 1 && !name.trim_start().starts_with("xmlns") {
+                look(at, at + part.len(), escape_attribute);
             }
             name = part.rsplit_once(' ').map_or(part, |(_, name)| name);
+            at += part.len() + 1;
         }
-        rest = behind;
+        at -= 1;
     }
-    out + rest
+    (done > 0).then(|| out + &canonical[done..])
 }
 
 /// The bytes of the tag that a text begins with.
@@ -77,17 +82,19 @@ fn tag_bytes(text: &str) -> usize {
     end.map_or(text.len(), |it| it + 1)
 }
 
-/// Adds an escaped text or value without its secrets. Content in base64 stays in base64, as its
-/// schema may want.
-fn add(secrets: &Secrets, escaped: &str, escape: fn(&str, &mut String), out: &mut String) {
+/// An escaped text or value without its secrets. None if it has none. Content in base64 stays in
+/// base64, as its schema may want.
+fn without(secrets: &Secrets, escaped: &str, escape: fn(&str, &mut String)) -> Option<String> {
     let text = unescaped(escaped.as_bytes()).unwrap_or(Cow::Borrowed(escaped));
     let letters =
         |hidden: &str| hidden.chars().map(|it| if it.is_whitespace() { it } else { 'A' }).collect();
-    match secrets.hide(&text) {
-        Cow::Borrowed(_) => *out += escaped,
-        Cow::Owned(_) if base64(&text).is_some() => *out += &secrets.hide_by(&text, letters),
-        Cow::Owned(hidden) => escape(&hidden, out),
+    let Cow::Owned(hidden) = secrets.hide(&text) else { return None };
+    if base64(&text).is_some() {
+        return Some(secrets.hide_by(&text, letters).into_owned());
     }
+    let mut out = String::with_capacity(hidden.len());
+    escape(&hidden, &mut out);
+    Some(out)
 }
 
 #[cfg(test)]
@@ -112,6 +119,20 @@ mod tests {
         check("<a><b>sk&amp;12345</b>c<d/></a>", "<a><b>…</b>c<d></d></a>");
         check("<a xmlns=\"urn:secret\">urn:secret</a>", "<a xmlns=\"urn:secret\">…</a>");
         check("<a>sk 12345</a>", "<a>sk 12345</a>");
+    }
+
+    #[test]
+    fn a_secret_is_hidden_at_each_level_of_escapes_in_texts_and_values() {
+        let mut and = "&amp;".to_owned();
+        for _ in 0..=3 {
+            check(&format!("<a>sk{and}12345</a>"), "<a>…</a>");
+            check(&format!("<a b=\"sk{and}12345\">c</a>"), "<a b=\"…\">c</a>");
+            and = and.replace('&', "&amp;");
+        }
+        let other = format!("<a>sk{and}12345</a>");
+        check(&other, &other);
+        let quoted = r#"<a b="a \\\\&quot;b">c</a>"#;
+        check(quoted, quoted);
     }
 
     #[test]
