@@ -12,37 +12,50 @@ pub(super) struct Veil {
     secrets: Secrets,
     /// The piece that is held back. Its whole text may be the beginning of a secret.
     held: Option<Piece>,
+    /// How many bytes of the held text were looked through.
+    looked_at: usize,
 }
 
 impl Veil {
     pub(super) fn new(secrets: Secrets) -> Veil {
-        Veil { secrets, held: None }
+        Veil { secrets, held: None, looked_at: 0 }
     }
 
     /// Takes the next piece, and adds to `shown` the pieces that can be shown now.
     pub(super) fn pass(&mut self, mut piece: Piece, shown: &mut VecDeque<Piece>) {
         let before = self.held.take();
         self.hide_in(&mut piece);
-        let Some(text) = text(&mut piece) else {
+        let Some(text) = text(&mut piece).map(take) else {
             shown.extend(before.map(|it| self.whole(it)).into_iter().chain([piece]));
             return;
         };
-        let mut all = take(text);
-        if let Some(mut before) = before {
+        let before = before.and_then(|mut before| {
             if discriminant(&before) == discriminant(&piece) {
-                all.insert_str(0, text_of(&mut before));
-            } else {
-                shown.push_back(self.whole(before));
+                *text_of(&mut before) += &text;
+                return Some(before);
             }
+            shown.push_back(self.whole(before));
+            None
+        });
+        if let Some(before) = before {
+            piece = before;
+            if is_too_soon(text_of(&mut piece).len(), self.looked_at) {
+                self.held = Some(piece);
+                return;
+            }
+        } else {
+            *text_of(&mut piece) = text;
         }
-        let (clear, open) = self.secrets.hide_begun(&all);
+        let (clear, open) = self.secrets.hide_begun(text_of(&mut piece));
+        let (clear, open) = (clear.into_owned(), open.to_owned());
+        self.looked_at = open.len();
         if !open.is_empty() {
             let mut held = piece.clone();
-            open.clone_into(text_of(&mut held));
+            *text_of(&mut held) = open;
             self.held = Some(held);
         }
         if !clear.is_empty() {
-            *text_of(&mut piece) = clear.into_owned();
+            *text_of(&mut piece) = clear;
             shown.push_back(piece);
         }
     }
@@ -75,6 +88,13 @@ impl Veil {
     }
 }
 
+/// Whether a held text waits for more before it is looked through again. It has grown by a quarter
+/// at each look, so that all looks together cost a few looks at the whole text, however small the
+/// pieces are.
+fn is_too_soon(bytes: usize, looked_at: usize) -> bool {
+    bytes < looked_at + looked_at / 4
+}
+
 /// The text of a piece of text, reasoning or a refusal. None for other pieces.
 fn text(piece: &mut Piece) -> Option<&mut String> {
     match piece {
@@ -92,6 +112,7 @@ fn text_of(piece: &mut Piece) -> &mut String {
 mod tests {
     use super::*;
     use crate::model::{Signed, Wire};
+    use crate::schema::base64_text;
     use crate::secret::Secret;
 
     fn shown(pieces: &[Piece]) -> Vec<Piece> {
@@ -118,6 +139,27 @@ mod tests {
             }
         }
         assert_eq!(said(&["no no"]), "no no", "a word of two letters is everybody's");
+    }
+
+    #[test]
+    fn what_is_held_has_a_bound_and_is_looked_through_a_few_times_in_all() {
+        let key = base64_text(b"sk-12345");
+        let (all, most) = (100_000, 512);
+        for repeated in ["\n", "\r", "\\n", "&#10;", "&#00000", "%0", "\\\\", "&amp;#"] {
+            let mut veil = Veil::new(Secrets::new([Secret::new("sk-12345")]));
+            let mut shown = VecDeque::new();
+            let (mut held, mut looked_through, mut count) = (0, 0, 0);
+            for it in key.chars().take(1).chain(repeated.chars().cycle().take(all)) {
+                let bytes = veil.held.as_mut().map_or(0, |it| text_of(it).len()) + it.len_utf8();
+                let is_looked_at = veil.held.is_none() || !is_too_soon(bytes, veil.looked_at);
+                looked_through += if is_looked_at { bytes } else { 0 };
+                held = held.max(bytes);
+                veil.pass(Piece::Text(it.to_string()), &mut shown);
+                count += shown.drain(..).map(|mut it| text_of(&mut it).len()).sum::<usize>();
+            }
+            assert!(held <= most && count + most >= all, "{repeated}: {held} held, {count} shown");
+            assert!(looked_through <= 8 * all, "{repeated}: {looked_through}");
+        }
     }
 
     #[test]

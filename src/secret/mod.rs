@@ -275,7 +275,10 @@ impl Secrets {
     /// As [`hide`](Secrets::hide), for a text that goes on. Returns what can be shown already, and
     /// the end of the text that may be the beginning of a secret.
     pub(crate) fn hide_begun<'t>(&self, text: &'t str) -> (Cow<'t, str>, &'t str) {
-        self.replaced(text, false, plain)
+        let (shown, open) = self.replaced(text, false, plain);
+        let bytes_max = self.0.all.iter().map(Pattern::bytes_max).max().unwrap_or_default();
+        debug_assert!(open.len() <= bytes_max, "a secret may begin so long before the end");
+        (shown, open)
     }
 
     /// Whether a text has a secret.

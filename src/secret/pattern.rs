@@ -1,8 +1,12 @@
 //! The texts by which a secret is found: the secret and its halves, as they are and in base64.
 
-use super::spelling::{LEVELS, decoded, is_escape};
+use super::spelling::{LEVELS, SPELLING_BYTES_MAX, decoded, is_escape};
 use super::{BYTES_MIN, Found, HALVES_BYTES_MIN};
 use crate::schema::base64_text;
+
+/// How many ends of lines may stand between two characters of base64. More than one stand there
+/// where lines are joined.
+const LINE_ENDS_MAX: usize = 4;
 
 /// A text to look for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,12 @@ pub(super) fn patterns(secret: &str) -> Vec<Pattern> {
 }
 
 impl Pattern {
+    /// The most bytes that a text has which this pattern matches.
+    pub(super) fn bytes_max(&self) -> usize {
+        let line_ends = if self.is_base64 { 2 * LINE_ENDS_MAX } else { 0 };
+        self.text.chars().count() * (1 + line_ends) * SPELLING_BYTES_MAX
+    }
+
     /// The bytes that a text may begin with, if it begins with the pattern as it is.
     pub(super) fn first_bytes(&self) -> impl Iterator<Item = u8> {
         let first = self.text.as_bytes()[0];
@@ -95,21 +105,25 @@ impl Pattern {
     fn found_at(&self, level: usize, text: &str, is_whole: bool) -> Found {
         let (mut chars, mut bytes, mut rest) = (0, 0, text);
         let mut all = self.text.chars().peekable();
+        let mut line_ends_left = 0;
         while let Some(it) = all.peek() {
             match step(level, rest, is_whole, |other| self.is_same(*it, other)) {
                 Step::Over(length) => {
                     rest = &rest[length..];
                     (chars, bytes) = (chars + 1, text.len() - rest.len());
                     all.next();
+                    line_ends_left = if self.is_base64 { LINE_ENDS_MAX } else { 0 };
                 }
                 Step::Open => return Found::Open,
-                Step::Other if chars == 0 || !self.is_base64 => break,
-                // The lines of base64 may be broken anywhere.
-                Step::Other => match step(level, rest, is_whole, |it| matches!(it, '\n' | '\r')) {
-                    Step::Over(length) => rest = &rest[length..],
+                // A line of base64 may end anywhere.
+                Step::Other if line_ends_left > 0 => match line_end(level, rest, is_whole) {
+                    Step::Over(length) => {
+                        (rest, line_ends_left) = (&rest[length..], line_ends_left - 1);
+                    }
                     Step::Open => return Found::Open,
                     Step::Other => break,
                 },
+                Step::Other => break,
             }
         }
         if chars >= self.chars_min { Found::Secret(bytes) } else { Found::Nothing }
@@ -143,6 +157,18 @@ fn step(level: usize, text: &str, is_whole: bool, is_one: impl Fn(char) -> bool)
         }
     }
     Step::Other
+}
+
+/// Looks for one end of a line at the beginning of a text: `\r\n`, `\n` or `\r`.
+fn line_end(level: usize, text: &str, is_whole: bool) -> Step {
+    let Step::Over(first) = step(level, text, is_whole, |it| it == '\r') else {
+        return step(level, text, is_whole, |it| it == '\n');
+    };
+    match step(level, &text[first..], is_whole, |it| it == '\n') {
+        Step::Over(second) => Step::Over(first + second),
+        Step::Open => Step::Open,
+        Step::Other => Step::Over(first),
+    }
 }
 
 /// The characters of a text in base64 that depend on the text alone, if `before` bytes stand before

@@ -4,6 +4,10 @@
 /// How often a character may be escaped, each time by any of the escapes.
 pub(super) const LEVELS: usize = 3;
 
+/// The most bytes of one character's spelling. Only a text that is made to be long has a longer
+/// one.
+pub(super) const SPELLING_BYTES_MAX: usize = 64;
+
 /// The most characters of a reference such as `&#x10ffff;`, without the `&` and the `;`. There may
 /// be zeros before a number.
 const REFERENCE_CHARS_MAX: usize = 12;
@@ -69,11 +73,17 @@ pub(super) struct Decoded {
 /// Undoes the escapes of the first character of a text, as many times as `level` says. Returns None
 /// for an empty text.
 pub(super) fn decoded(text: &str, level: usize) -> Option<Decoded> {
+    let near = &text[..text.floor_char_boundary(SPELLING_BYTES_MAX)];
+    let found = decoded_near(near, level)?;
+    Some(Decoded { is_open: found.is_open && near.len() == text.len(), ..found })
+}
+
+fn decoded_near(text: &str, level: usize) -> Option<Decoded> {
     let Some(level) = level.checked_sub(1) else {
         let char = text.chars().next()?;
         return Some(Decoded { char, bytes: char.len_utf8(), is_open: false });
     };
-    let first = decoded(text, level)?;
+    let first = decoded_near(text, level)?;
     let mut rest = Reader { rest: &text[first.bytes..], level, is_open: first.is_open };
     let char = match first.char {
         '\\' => of_json(&mut rest),
@@ -99,7 +109,7 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn peek(&mut self) -> Option<Decoded> {
-        let found = decoded(self.rest, self.level);
+        let found = decoded_near(self.rest, self.level);
         self.is_open |= found.is_none_or(|it| it.is_open);
         found
     }

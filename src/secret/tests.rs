@@ -142,7 +142,32 @@ fn a_secret_isnt_shown_where_its_escapes_are_escaped_or_its_case_is_another() {
     }
     let all = base64_text(SECRET.as_bytes());
     let (first, second) = all.split_at(10);
-    check(&format!("({first}\r\n{second})"), "(…k=)");
+    for end in ["\r\n", "\n", "\r", "\n\n", "\\r\\n", "&#13;&#10;", "%0D%0A"] {
+        check(&format!("({first}{end}{second})"), "(…k=)");
+    }
+}
+
+#[test]
+fn what_is_open_at_the_end_of_a_text_has_a_bound() {
+    let secrets = Secrets::new([Secret::new("sk-12345")]);
+    let first = base64_text(b"sk-12345")[..1].to_owned();
+    for (before, long) in [
+        (&*first, "\n"),
+        (&*first, "\r\n"),
+        (&*first, "\\n"),
+        (&*first, "&#10;"),
+        ("sk", "&#0"),
+        ("&#", "0"),
+        ("sk", "%2"),
+        ("sk", "\\"),
+        ("sk", "\\u00"),
+        ("sk", "&amp;"),
+        ("sk", "&#x000000026;"),
+    ] {
+        let text = format!("it is {before}{}", long.repeat(10_000));
+        let (_, open) = secrets.hide_begun(&text);
+        assert!(open.len() <= 64, "{before}{long}: {}", open.len());
+    }
 }
 
 #[test]
