@@ -50,12 +50,17 @@ pub(super) fn load(
     let mut includes = Includes::default();
     let patterns = root.key("include").map(Node::items).unwrap_or_default();
     for (number, at) in patterns.iter().enumerate() {
-        let Some(pattern) = at.text().filter(|it| !it.is_empty()) else { continue };
-        match matching(file, pattern) {
+        let Value::Scalar(pattern) = &at.value else { continue };
+        if pattern.text.is_empty() {
+            continue;
+        }
+        match matching(file, &pattern.text) {
             Ok(paths) => paths.iter().for_each(|it| {
                 drop(loader.load(it, (at.place, &format!("include[{number}]")), &mut includes));
             }),
-            Err(text) => {
+            Err(why) => {
+                // A part of a variable's value, such as its folder, would not be known as secret.
+                let text = format!("{}: {why}", cut(&pattern.source));
                 let mistake = Mistake::new(at.place, text).at(&format!("include[{number}]"));
                 loader.wrong.push(mistake);
             }
@@ -75,7 +80,7 @@ fn tools(root: &Node) -> Vec<String> {
 }
 
 /// Returns the files that a pattern matches, in the order of their names. Only the last part of
-/// `pattern` may have wildcards.
+/// `pattern` may have wildcards. An error shows no part of the pattern.
 fn matching(file: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let whole = beside(file, pattern);
     if !pattern.contains(WILD) {
@@ -90,8 +95,9 @@ fn matching(file: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let name = pattern.file_name().unwrap_or_default().to_string_lossy();
     let mut builder = OverrideBuilder::new(folder);
-    let set = builder.add(&name).and_then(|it| it.build()).map_err(|error| error.to_string())?;
-    let read = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let unreadable = |_| "no pattern of a file name".to_owned();
+    let set = builder.add(&name).and_then(|it| it.build()).map_err(unreadable)?;
+    let read = |error: std::io::Error| error.to_string();
     let mut found = Vec::new();
     for item in std::fs::read_dir(folder).map_err(read)? {
         let path = item.map_err(read)?.path();
@@ -101,7 +107,7 @@ fn matching(file: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     }
     found.sort();
     match found.is_empty() {
-        true => Err(format!("no file matches {}", pattern.display())),
+        true => Err("no file matches".to_owned()),
         false => Ok(found),
     }
 }

@@ -1,5 +1,7 @@
 //! Mistakes in included files: each is reported with its place in the included file.
 
+use pumphouse::manifest::Manifest;
+
 use crate::program::Scene;
 
 /// Checks a manifest that includes one file.
@@ -116,6 +118,15 @@ fn a_pattern_that_matches_nothing_is_told() {
     scene.write("organism.yaml", "include: [none/*.yml, \"*/x.yml\", \"w*.yml\"]\n");
     let ran = scene.run(&["check"]).code(1);
     ran.says(&["organism.yaml:1:11: ", "none", "only the file name", "no file matches"]);
+    let builder = pumphouse::builder();
+    let environment = |_: &str| Some("s3cr3t/VALUE[".to_owned());
+    for pattern in ["${TK}*.yml", "${TK}/*.yml", "./${TK}/a?.yml"] {
+        let text = format!("include: [\"{pattern}\"]\n");
+        let read = Manifest::read("o.yaml".as_ref(), text.as_ref(), &environment, &builder);
+        let told = read.err().unwrap().to_string();
+        assert!(told.contains(&format!("{pattern}: ")), "{told}");
+        assert!(!told.contains("s3cr3t") && !told.contains("VALUE"), "{told}");
+    }
 }
 
 #[test]
