@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::manifest::expand_variables::Environment;
 use crate::manifest::mistake::Mistakes;
-use crate::secret::{Secret, of_named};
+use crate::secret::{Secret, is_secret_name};
 
 /// How many bytes a value has at least that is hidden wherever it stands. A shorter one is hidden
 /// where it stands in quotes, since it may be a part of any word.
@@ -41,9 +42,11 @@ impl<'e> Variables<'e> {
 }
 
 impl KnownVariables {
-    /// The values that are secrets, as the names of their variables suggest.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = Secret> {
-        of_named(&self.0)
+    /// The values that are secrets, as the names of their variables suggest. Each has its variable,
+    /// such as `${TOKEN}`.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = (String, Secret)> {
+        let secrets = self.0.iter().filter(|(name, _)| is_secret_name(name));
+        secrets.map(|(name, value)| (format!("${{{name}}}"), Secret::new(value)))
     }
 
     /// Hides the values in all texts of some mistakes.
@@ -67,6 +70,12 @@ impl KnownVariables {
                 continue;
             }
             text = text.replace(value, &shown);
+            // A value may be shown as a path: with one `/` for two of them, and without a last one.
+            let path: PathBuf = Path::new(value.trim()).components().collect();
+            let path = path.to_string_lossy();
+            if path.len() >= ANYWHERE_BYTES_MIN {
+                text = text.replace(&*path, &shown);
+            }
             // A value may stand between quotes, with escapes.
             let escaped = format!("{value:?}");
             text = text.replace(&escaped[1..escaped.len() - 1], &shown);
@@ -103,6 +112,8 @@ mod tests {
             ("N", "8"),
             ("ALL", "other/s3cr3t-VALUE-77"),
             ("QUOTED", "s3\"cr\\3t"),
+            ("FOLDER", " s3cr3t/folder/ "),
+            ("URL", "http://s3cr3t/api"),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let known = KnownVariables(BTreeMap::from(values));
@@ -111,6 +122,8 @@ mod tests {
         check("this is `8`, from 1 to 8", "this is `${N}`, from 1 to 8");
         check("at other/s3cr3t-VALUE-77", "at ${ALL}");
         check("\"s3\\\"cr\\\\3t\": no address", "\"${QUOTED}\": no address");
+        check("s3cr3t/folder: No such file", "${FOLDER}: No such file");
+        check("/here/http:/s3cr3t/api is no program", "/here/${URL} is no program");
         check("`s3cr3t-VA…` is none, s3…", "`${TOKEN}…` is none, s3…");
     }
 }

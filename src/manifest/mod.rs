@@ -108,9 +108,9 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// The places of the listeners in the manifest, its pod files and its included files.
     pub places: Places,
-    /// The secrets beside those of listeners and models: values of variables such as `API_KEY`,
-    /// and headers for the collector.
-    pub(crate) secrets: Vec<Secret>,
+    /// The secrets beside those of listeners and models, each with its place: values of variables
+    /// such as `API_KEY`, and headers for the collector.
+    pub(crate) secrets: Vec<(String, Secret)>,
     /// The files of the manifest's agents.
     pub(crate) context: Context,
 }

@@ -270,7 +270,7 @@ impl Reader<'_> {
             workers: text("workers").and_then(amount::count),
             heartbeat: text("heartbeat").and_then(amount::time),
             places: self.places(root),
-            secrets: otel.iter().flat_map(|it| &it.headers).map(|(_, it)| it.clone()).collect(),
+            secrets: root.key("otel").map(otel::secrets).unwrap_or_default(),
             otel,
             context: Context { folder: self.context.clone(), feeds: self.agent_feeds.take() },
         }

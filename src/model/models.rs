@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::model::Model;
 use crate::schema::nearest;
-use crate::secret::Secret;
 
 /// Maps names to models. The `model` keys of a manifest refer to these names.
 ///
@@ -45,11 +44,6 @@ impl Models {
     /// Every name.
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.0.keys().cloned()
-    }
-
-    /// The secrets that the models send.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret> {
-        self.0.values().flat_map(|it| it.secrets())
     }
 
     /// Every model with its name.

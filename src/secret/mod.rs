@@ -85,6 +85,28 @@ impl Secret {
         [self.clone()].into_iter().chain(all).collect()
     }
 
+    /// Whether the secret is an ordinary short word, such as `postgres` or `us-east`, or a date. To
+    /// hide it is to hide this word in all texts.
+    #[must_use]
+    pub fn is_ordinary(&self) -> bool {
+        if !(BYTES_MIN..HALVES_BYTES_MIN).contains(&self.0.len()) {
+            return false;
+        }
+        let (first, rest) = self.0.split_at(self.0.ceil_char_boundary(1));
+        let is_all = |text: &str, is_one: fn(&char) -> bool| {
+            text.chars().all(|it| is_one(&it) || matches!(it, '-' | '_' | '.' | ' '))
+        };
+        let is_word = is_all(first, char::is_ascii_alphabetic)
+            && is_all(rest, char::is_ascii_lowercase)
+            || is_all(&self.0, char::is_ascii_uppercase);
+        let mut digits = self.0.split(['-', '/', '.']);
+        let is_number = |it: &str, lengths: &[usize]| {
+            lengths.contains(&it.len()) && it.bytes().all(|it| it.is_ascii_digit())
+        };
+        let is_date = digits.clone().count() == 3 && digits.all(|it| is_number(it, &[1, 2, 4]));
+        is_word || is_date || is_number(&self.0, &[BYTES_MIN])
+    }
+
     /// The text, for the places that send it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
@@ -139,16 +161,8 @@ pub fn is_secret_name(name: &str) -> bool {
     name != "pwd" && words.any(|word| is_one(word) && (word != "auth" || name.ends_with("auth")))
 }
 
-/// The secrets among values with names, such as variables of a program: those whose names
-/// [suggest](is_secret_name) one.
-pub fn of_named<'a>(
-    all: impl IntoIterator<Item = (&'a String, &'a String)>,
-) -> impl Iterator<Item = Secret> {
-    let all = all.into_iter().filter(|(name, _)| is_secret_name(name));
-    all.map(|(_, value)| Secret::new(value))
-}
-
-/// As [`of_named`], for variables that a program is given. An empty value is no secret.
+/// The secrets among the variables that a program is given: those whose names
+/// [suggest](is_secret_name) one. An empty value is no secret.
 ///
 /// # Errors
 /// If one is too short to be hidden. The error names its variable.

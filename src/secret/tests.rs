@@ -123,9 +123,9 @@ fn the_secrets_of_a_program_and_of_a_url_are_those_whose_names_say_so() {
     let url = "https://me:pass%20word@example.org/?a=b&access_token=t%2F123456";
     assert_eq!(of_url(url), Ok(["pass word", "t/123456"].map(Secret::new).to_vec()));
     assert_eq!(of_url("https://me:pass@example.org/"), Err(TooShort { bytes: 4 }));
-    let all = [("API_KEY", "k-1234567"), ("LANG", "C.UTF-8")];
+    let all = [("API_KEY", "k-1234567"), ("LANG", "C.UTF-8"), ("TOKEN", " ")];
     let all = BTreeMap::from(all.map(|(a, b)| (a.to_owned(), b.to_owned())));
-    assert_eq!(of_named(&all).collect::<Vec<_>>(), [Secret::new("k-1234567")]);
+    assert_eq!(of_variables(&all), Ok(vec![Secret::new("k-1234567")]));
 }
 
 #[test]
@@ -167,6 +167,19 @@ fn what_is_open_at_the_end_of_a_text_has_a_bound() {
         let text = format!("it is {before}{}", long.repeat(10_000));
         let (_, open) = secrets.hide_begun(&text);
         assert!(open.len() <= 64, "{before}{long}: {}", open.len());
+    }
+}
+
+#[test]
+fn a_short_word_and_a_date_are_ordinary() {
+    for it in ["postgres", "Postgres", "POSTGRES", "europe-west", "2023-06-01", "1/12/2026"] {
+        assert!(Secret::new(it).is_ordinary(), "{it}");
+    }
+    for it in ["20230601", "31.12.2026", "no secret"] {
+        assert!(Secret::new(it).is_ordinary(), "{it}");
+    }
+    for it in ["postgres1", "poStgres", "postgresqlserver", "word", "2023-06-01a", "99.87654", ""] {
+        assert!(!Secret::new(it).is_ordinary(), "{it}");
     }
 }
 

@@ -49,8 +49,8 @@ pub struct Builder {
     workers: Option<usize>,
     name: Option<String>,
     heartbeat: Option<Duration>,
-    /// Secrets beside those of listeners and models.
-    secrets: Vec<Secret>,
+    /// Secrets beside those of listeners and models, each with what it is called.
+    secrets: Vec<(String, Secret)>,
 }
 
 /// The largest number of workers of a pump. The gate of a listener has one bit for each worker.
@@ -107,7 +107,7 @@ impl Builder {
     }
 
     /// Hides these secrets in all that listeners emit, beside those of listeners and models.
-    pub(crate) fn secrets(&mut self, all: Vec<Secret>) {
+    pub(crate) fn secrets(&mut self, all: Vec<(String, Secret)>) {
         self.secrets.extend(all);
     }
 
@@ -230,7 +230,8 @@ impl Builder {
             let (listeners, all) = complaints.into_iter().unzip();
             return Err(Complaints { all, listeners });
         }
-        let warnings: Vec<String> = self.specs.iter().flat_map(own_answers).collect();
+        let mut warnings: Vec<String> = self.specs.iter().flat_map(own_answers).collect();
+        warnings.extend(self.ordinary_secrets());
         for warning in &warnings {
             tracing::warn!("{warning}");
         }
@@ -255,10 +256,40 @@ impl Builder {
         })
     }
 
+    /// All secrets, each with what has it.
+    fn all_secrets(&self) -> Vec<(String, Secret)> {
+        let of_listeners = self.specs.iter().flat_map(|it| {
+            it.secrets.iter().map(|secret| (format!("the listener {}", it.name), secret.clone()))
+        });
+        let of_models = self.models.iter().flat_map(|(name, it)| {
+            it.secrets().into_iter().map(move |secret| (format!("the model {name}"), secret))
+        });
+        self.secrets.iter().cloned().chain(of_listeners).chain(of_models).collect()
+    }
+
+    /// A warning for each secret that is an ordinary word.
+    fn ordinary_secrets(&self) -> Vec<String> {
+        let mut all = self.all_secrets();
+        all.retain(|(_, it)| it.is_ordinary());
+        let mut told: Vec<Secret> = Vec::new();
+        all.retain(|(_, it)| {
+            !told.contains(it) && {
+                told.push(it.clone());
+                true
+            }
+        });
+        let warning = |of: &str| {
+            format!(
+                "the secret of {of} is an ordinary word or a date, and is hidden in all texts: \
+                 take a random one of 16 bytes or more; docs/security.md says what counts as secret"
+            )
+        };
+        all.iter().map(|(of, _)| warning(of)).collect()
+    }
+
     /// Hides all secrets in the descriptions of listeners, and returns them.
     fn hide_secrets(&mut self) -> Secrets {
-        let own = self.specs.iter().flat_map(|it| &it.secrets).chain(&self.secrets).cloned();
-        let secrets = Secrets::new(own.chain(self.models.secrets()));
+        let secrets = Secrets::new(self.all_secrets().into_iter().map(|(_, it)| it));
         for text in self.specs.iter_mut().flat_map(|it| [&mut it.text, &mut it.model]).flatten() {
             *text = secrets.hide_in(std::mem::take(text));
         }

@@ -78,7 +78,8 @@ fn remote(wire: Wire, name: &'static str) -> Map {
     let url = Key { needed: name == OPENAI, ..key("url", Kind::Text, url, URL_EXAMPLE) };
     let model = "What the server calls the model.";
     let secret = "What is shown to the server, from the environment: the file itself holds no key.";
-    let headers = "Further headers.";
+    let headers = "Further headers; secret if filled in by a variable, or by their names.";
+    let public = "Further headers that are no secrets, though a variable may fill them in.";
     let max_tokens = "The tokens of a reply, where a prompt doesn't say.";
     let tokenizer = "The model's tokenizer.json, which counts the tokens of prompts.";
     let temperature = "How freely the model chooses, where a prompt doesn't say.";
@@ -98,6 +99,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             needed(key("model", Kind::Text, model, "model: large")),
             key("key", Kind::Text, secret, "key: ${LLM_KEY}"),
             key("headers", Kind::Settings, headers, "headers: {X-Title: pump}"),
+            key("public_headers", Kind::Settings, public, "public_headers: {X-Api: \"${API}\"}"),
             window(),
             key("tokenizer", Kind::Path, tokenizer, "tokenizer: tokenizer.json"),
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),

@@ -23,6 +23,12 @@ use crate::model::{
 };
 use crate::secret::{Secret, TooShort, is_secret_name, of_url};
 
+/// Whether a header is a secret: its name suggests one, or it comes from the environment.
+pub(super) fn is_secret_header(entry: &Pair) -> bool {
+    let is_filled = matches!(&entry.value.value, Value::Scalar(it) if it.source.contains("${"));
+    is_filled || is_secret_name(&entry.key)
+}
+
 impl Reader<'_> {
     /// Reads the models. Returns the models that could be built, and adds them to the models that
     /// listeners may name. A model that could be built may still have mistakes, which are reported.
@@ -337,20 +343,25 @@ impl Reader<'_> {
         if let Some(at) = item.key("key") {
             settings = settings.key(self.secret(at, &joined(path, "key"))?);
         }
-        if let Some(Value::Map(entries)) = item.key("headers").map(|it| &it.value) {
+        for (key, is_public) in [("headers", false), ("public_headers", true)] {
+            let path = joined(path, key);
+            let Some(Value::Map(entries)) = item.key(key).map(|it| &it.value) else { continue };
             for entry in entries {
                 let Some(value) = entry.value.text() else {
                     let mistake = Mistake::new(entry.value.place, "a header is a text");
-                    self.wrong(mistake.at(&joined(&joined(path, "headers"), &entry.key)));
+                    self.wrong(mistake.at(&joined(&path, &entry.key)));
                     continue;
                 };
-                settings = self.header(settings, entry, value, &joined(path, "headers"))?;
+                settings = match is_public {
+                    true => settings.public_header(&entry.key, value),
+                    false => self.header(settings, entry, value, &path)?,
+                };
             }
         }
         Some(settings)
     }
 
-    /// Adds a header. It is a secret if its name suggests one, or if it comes from the environment.
+    /// Adds a header, which may be a secret.
     fn header(
         &self,
         settings: Settings,
@@ -358,7 +369,6 @@ impl Reader<'_> {
         value: &str,
         path: &str,
     ) -> Option<Settings> {
-        let is_filled = matches!(&entry.value.value, Value::Scalar(it) if it.source.contains("${"));
         let secret = Secret::new(value);
         match is_secret_name(&entry.key) {
             true => {
@@ -369,7 +379,7 @@ impl Reader<'_> {
                 self.checked(checked, &entry.value, &path)?;
                 Some(settings.header(&entry.key, secret))
             }
-            false if is_filled => Some(settings.header(&entry.key, secret)),
+            false if is_secret_header(entry) => Some(settings.header(&entry.key, secret)),
             false => Some(settings.public_header(&entry.key, value)),
         }
     }

@@ -3,6 +3,7 @@
 use crate::manifest::Otel;
 use crate::manifest::mistake::Mistake;
 use crate::manifest::read::Reader;
+use crate::manifest::read::models::is_secret_header;
 use crate::manifest::yaml::{Node, Value};
 use crate::secret::Secret;
 
@@ -31,6 +32,20 @@ impl Reader<'_> {
         self.wrong(Mistake::new(node.place, text).at("otel").advice(advice));
         false
     }
+}
+
+/// Returns the secret headers under `otel`, each with its place.
+pub(super) fn secrets(node: &Node) -> Vec<(String, Secret)> {
+    let Some(Value::Map(entries)) = node.key("headers").map(|it| &it.value) else {
+        return Vec::new();
+    };
+    let secret = entries.iter().filter(|it| is_secret_header(it));
+    let secret = secret.filter_map(|it| Some((&it.key, Secret::new(it.value.text()?))));
+    let parts = secret.flat_map(|(name, it)| {
+        let of = format!("`otel.headers.{name}`");
+        it.parts().into_iter().map(move |it| (of.clone(), it))
+    });
+    parts.collect()
 }
 
 /// Returns the settings under `otel`, unchecked. Headers whose values aren't texts are left out.

@@ -99,6 +99,35 @@ fn a_key_that_is_too_short_to_be_hidden_is_a_mistake() {
 }
 
 #[test]
+fn a_secret_that_is_an_ordinary_word_is_warned_of_unless_the_manifest_says_that_it_is_none() {
+    let environment = |name: &str| match name {
+        "API_VERSION" => Some("2023-06-01".to_owned()),
+        "DB_PASSWORD" => Some("postgres".to_owned()),
+        _ => None,
+    };
+    let check = |more: &str, secrets: &[&str]| {
+        let text =
+            format!("models: {{m: {{use: openai, url: \"http://a.org\", model: m, {more}}}}}");
+        let manifest = Manifest::read("o.yaml".as_ref(), text.as_bytes(), &environment, &builder());
+        let plan = pumphouse::builder().with(manifest.unwrap()).build().unwrap();
+        let warnings = plan.warnings();
+        assert_eq!(warnings.len(), secrets.len(), "{warnings:?}");
+        for (warning, of) in warnings.iter().zip(secrets) {
+            assert!(
+                warning.starts_with(&format!("the secret of {of} is an ordinary")),
+                "{warning}"
+            );
+            assert!(!warning.contains("2023") && !warning.contains("postgres"), "{warning}");
+        }
+    };
+    check("headers: {X-Version: \"${API_VERSION}\"}", &["the model m"]);
+    check("headers: {X-Version: \"${API_VERSION}-0123456789\"}", &[]);
+    check("headers: {X-Version: \"2023-06-01\"}", &[]);
+    check("public_headers: {X-Version: \"${API_VERSION}\"}", &[]);
+    check("key: \"${DB_PASSWORD}\"", &["${DB_PASSWORD}"]);
+}
+
+#[test]
 fn a_server_is_described_without_its_key() {
     let text = "
         models:
