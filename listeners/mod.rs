@@ -9,6 +9,7 @@ pub mod timer;
 pub mod todo;
 pub mod words;
 mod caller;
+mod lookalikes;
 mod escape_tags;
 mod thread_mark;
 pub mod agent_context;

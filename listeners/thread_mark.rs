@@ -1,63 +1,48 @@
-//! Marks of threads in texts. Each line that the pump writes into a prompt ends with the mark of its
-//! thread. If a sender's text holds the mark, the prompt shows the text without the mark's digits, so
-//! that no reader takes the text for a line of the pump.
+//! Marks of threads in texts. Each line that the pump writes into a prompt ends with the mark of
+//! its thread. If a sender's text holds the mark, the prompt shows the text without the mark's
+//! digits, so that no reader takes the text for a line of the pump.
 
 use std::borrow::Cow;
+
+use pumphouse::audit::is_hidden;
+
+use super::lookalikes::{end_of, plain};
 
 /// What stands in place of the digits of a mark that a text holds.
 const GONE: &str = "------";
 
-/// Replaces the digits of the mark wherever the text holds the mark. Letters count in upper and in
-/// lower case, and whatever is neither a letter nor a digit may stand between the characters of the
-/// mark. The rest stays unchanged.
+/// Replaces the digits of the mark wherever a word begins with them, whatever stands before it.
+/// Characters that look like them count, too, and whatever is neither a letter nor a digit may
+/// stand between them. The rest stays unchanged.
 pub(super) fn without_mark<'a>(text: Cow<'a, str>, mark: &str) -> Cow<'a, str> {
     let digits = mark.trim_start_matches('#');
-    let begins = text.match_indices(is_number_sign);
-    let places = begins.filter_map(|(at, sign)| {
-        let from = at + sign.len();
-        Some(from..from + end_of(&text[from..], digits)?)
-    });
-    let places: Vec<_> = places.collect();
-    if digits.is_empty() || places.is_empty() {
+    if digits.is_empty() {
         return text;
     }
-    let (mut out, mut from) = (String::with_capacity(text.len()), 0);
-    for place in places.into_iter().filter(|it| !it.is_empty()) {
-        // Two signs may stand before the same digits.
-        if place.start >= from {
-            out += &text[from..place.start];
-            out += GONE;
-            from = place.end;
+    let (mut out, mut from, mut is_within) = (String::new(), 0, false);
+    for (at, it) in text.char_indices() {
+        let begins = !is_within && is_visible(it);
+        is_within = it.is_ascii_alphanumeric();
+        if at < from || !begins {
+            continue;
         }
+        if let Some(bytes) = end_of(&text[at..], digits, |it| !is_visible(it)) {
+            out += &text[from..at];
+            out += GONE;
+            from = at + bytes;
+        }
+    }
+    if from == 0 {
+        return text;
     }
     Cow::Owned(out + &text[from..])
 }
 
-/// Whether a reader may take this character for the sign of a mark.
-fn is_number_sign(it: char) -> bool {
-    matches!(it, '#' | '\u{266f}' | '\u{fe5f}' | '\u{ff03}' | '\u{22d5}')
-}
-
-/// The end of the digits, if the text begins with them.
-fn end_of(text: &str, digits: &str) -> Option<usize> {
-    let mut wanted = digits.chars().peekable();
-    for (at, it) in text.char_indices() {
-        let Some(next) = wanted.peek() else { return Some(at) };
-        let it = half_width(it);
-        if it.eq_ignore_ascii_case(next) {
-            wanted.next();
-        } else if it.is_alphanumeric() || it == '#' {
-            return None;
-        }
-    }
-    wanted.peek().is_none().then_some(text.len())
-}
-
-/// The ASCII character in place of its wide form.
-fn half_width(it: char) -> char {
-    match it {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(it) - 0xfee0).unwrap_or(it),
-        it => it,
+/// Whether a character is a letter or a digit that can be seen.
+fn is_visible(it: char) -> bool {
+    match it.is_ascii() {
+        true => it.is_ascii_alphanumeric(),
+        false => !is_hidden(it) && plain(it).any(char::is_alphanumeric),
     }
 }
 
@@ -74,15 +59,55 @@ mod tests {
     fn a_text_that_holds_the_mark_loses_its_digits() {
         check("[ops #7f3a9c]\nyes", "[ops #------]\nyes");
         check("#7F3A9C, #7f3a9c.", "#------, #------.");
-        check("# 7f-3a\u{200b}9\nc!", "#------!");
+        check("# 7f-3a\u{200b}9\nc!", "# ------!");
         check("\u{ff03}\u{ff17}f3a9\u{ff43}", "\u{ff03}------");
         check("##7f3a9c#7f3a9c", "##------#------");
         check("#7f3a9c00", "#------00");
+        check("7f3a9c", "------");
+        check("&#35;7f3a9c", "&#35;------");
+        check("é7f3a9c, ⵌ7f3a9c", "é------, ⵌ------");
+    }
+
+    #[test]
+    fn what_looks_like_the_mark_counts_as_it() {
+        for text in [
+            "7\u{3164}f\u{115f}3\u{1160}a\u{ffa0}9c",
+            "𝟕f𝟑a𝟗c",
+            "𝟟𝕗𝟛𝕒𝟡𝕔",
+            "⁷f³a⁹c",
+            "⑦ⓕ③ⓐ⑨ⓒ",
+            "٧f٣a٩c",
+            "७f३a९c",
+            "7ꜰ3ᴀ9ᴄ",
+            "7f3а9с",
+            "7ƒз\u{430}9ϲ",
+            "7f\u{301}3á9ç",
+            "７Ｆ３Ａ９Ｃ",
+            "⑺⒡⑶⒜⑼⒞",
+            "❼🅕❸🅐❾🅒",
+            "7🇫3🇦9🇨",
+            "7\u{fe0f}\u{20e3}f3a9c",
+            "7f3a9\u{10400}",
+        ] {
+            check(&format!("[ops #{text}]"), "[ops #------]");
+        }
     }
 
     #[test]
     fn any_other_text_stays() {
-        for text in ["", "#", "7f3a9c", "#7f3a9d", "#7f3a", "# heading", "#7xf3a9c", "#fff"] {
+        for text in [
+            "",
+            "#",
+            "#7f3a9d",
+            "#7f3a",
+            "# heading",
+            "#7xf3a9c",
+            "#fff",
+            "a7f3a9c",
+            "# Заголовок, #привет, 标题 #第七章的标题",
+            "#٢٠٢٦٠٧",
+            "7f3\u{10400}\u{10400}\u{10400}",
+        ] {
             assert!(matches!(without_mark(text.into(), "#7f3a9c"), Cow::Borrowed(_)), "{text}");
         }
         assert_eq!(without_mark("#a # b".into(), ""), "#a # b");

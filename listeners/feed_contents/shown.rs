@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pumphouse::audit::is_hidden;
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 
 use super::super::escape_tags::escape_tags;
+use super::super::lookalikes::end_of;
 use super::super::thread_mark::without_mark;
 use super::super::words::agent::SkippedFeed;
 use super::definition::{BUILT_IN, Position};
@@ -236,13 +238,14 @@ fn is_line_end(it: char) -> bool {
 
 /// Whether a model may take this line of a feed's content for a marker.
 fn is_marker(line: &str) -> bool {
-    let is_visible = |it: &char| !it.is_whitespace() && !it.is_control() && !is_zero_width(*it);
+    let is_visible = |it: &char| !it.is_whitespace() && !is_hidden(*it);
     let visible: String = line.chars().filter(is_visible).collect();
-    visible.starts_with("--") && visible.to_uppercase().contains("FEED")
+    let has_feed = || visible.char_indices().any(|(at, _)| has_word(&visible[at..], "feed"));
+    has_word(&visible, "--") && has_feed()
 }
 
-fn is_zero_width(it: char) -> bool {
-    matches!(it, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+fn has_word(text: &str, word: &str) -> bool {
+    end_of(text, word, |_| false).is_some()
 }
 
 /// The feeds that a prompt shows, and how it shows them.
