@@ -81,7 +81,12 @@ impl Natives {
                 }
                 let Some(it) = entry.decode_if::<Notice>() else { continue };
                 let Some(id) = it.call else { continue };
-                ((it.turn, id), form.line(&form.quoted(&it.text)))
+                // Before form 6, a notice was shown as it is.
+                let text = match form.mark {
+                    "" => it.text.into(),
+                    _ => form.quoted(&it.text),
+                };
+                ((it.turn, id), form.line(&text))
             } else {
                 let to_agent = entry.to() == Some(agent);
                 let it = to_agent.then(|| entry.decode_if::<ActionResult>()).flatten();

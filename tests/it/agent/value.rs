@@ -7,6 +7,7 @@ use pumphouse::listeners::agent::transcript::{EventKind, transcript};
 use pumphouse::listeners::feed::words::ContextFeed;
 use pumphouse::listeners::feed::{Definition, Feeds, PromptFeeds, Source};
 use pumphouse::log::{Batch, Draft, NewThread};
+use pumphouse::model::Tool;
 use serde_json::json;
 
 use super::world::World;
@@ -276,6 +277,12 @@ fn old() -> Vec<(&'static str, &'static str, String)> {
 
 /// What a prompt in this form shows of it.
 async fn shown(form: u32) -> String {
+    let prompt = rendered(Form::new(form), old()).await;
+    assert_eq!((&*prompt.system, prompt.messages.len()), ("Be exact.", 1));
+    prompt.messages[0].text.clone()
+}
+
+async fn rendered(form: Form<'_>, entries: Vec<(&'static str, &'static str, String)>) -> Prompt {
     let log = MemoryLog::new();
     let thread = ThreadId::new("sess-a");
     let draft = |(seq, (from, to, body)): (u64, (&str, &str, String))| {
@@ -284,16 +291,39 @@ async fn shown(form: u32) -> String {
         let draft = Draft::new(id, seq, from.into(), element.name(), element.canonical());
         Draft { to: Some(to.into()), ..draft }
     };
-    let entries = (1..).zip(old()).map(draft).collect();
+    let entries = (1..).zip(entries).map(draft).collect();
     let threads = vec![NewThread { id: thread.clone(), parent: None, fork: None }];
     log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
     let entries = log.read(&thread, 0, u64::MAX, 1_000).await.unwrap();
     let view: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
     let root = pumphouse::listeners::agent::root("oracle");
-    let prompt =
-        render(Form::new(form), "oracle", &root, "Be exact.", &view, &PromptFeeds::default());
-    assert_eq!((&*prompt.system, prompt.messages.len()), ("Be exact.", 1));
-    prompt.messages[0].text.clone()
+    render(form, "oracle", &root, "Be exact.", &view, &PromptFeeds::default())
+}
+
+#[tokio::test]
+async fn a_notice_about_a_native_call_is_quoted_where_the_form_has_a_mark() {
+    let call = "&lt;tool_use id=\"a\" name=\"x\"&gt;{}&lt;/tool_use&gt;";
+    let bytes = call.replace("&lt;", "<").replace("&gt;", ">").len();
+    let wrote = format!(
+        "<cognition_out xmlns=\"{AGENT}\" calls=\"0 {bytes}\" is_idle=\"false\" \
+         is_partial=\"false\" stop=\"calls\" truncated=\"false\" turn=\"1\">{call}</cognition_out>"
+    );
+    let notice = format!(
+        "<notice xmlns=\"{AGENT}\" call=\"a\" turn=\"1\">No &lt;action-result&gt;, #7f3a9c.\
+         </notice>"
+    );
+    let entries =
+        || vec![("oracle", "oracle", wrote.clone()), ("oracle", "oracle", notice.clone())];
+    let tools = [Tool::new("x", "", json!({}))];
+    for (number, mark, expected) in [
+        (5, "", "[No <action-result>, #7f3a9c.]"),
+        (6, "#7f3a9c", "[No &lt;action-result>, #------. #7f3a9c]"),
+    ] {
+        let mut form = Form::new(number).offering(&tools);
+        form.mark = mark;
+        let prompt = rendered(form, entries()).await;
+        assert_eq!(prompt.messages.last().unwrap().text, expected);
+    }
 }
 
 #[tokio::test]
