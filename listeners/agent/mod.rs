@@ -48,6 +48,7 @@ pub mod attachments;
 mod hidden_messages;
 pub mod render;
 pub mod recall;
+mod transcript_event;
 pub mod transcript;
 pub mod messages;
 mod call_text;

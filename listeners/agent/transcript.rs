@@ -13,233 +13,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{OutputStream, ProgramOutput, Progress};
 use pumphouse::wire::iso_time;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, ActionResult, Mode};
 use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
 use super::super::metadata::words::{Metadata, MetadataChanged};
-use super::render;
+use super::render::{self, Form, RENDERING};
+pub use super::transcript_event::{Event, EventKind};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
     ModelFailed, Notice, Repair, Response, Stopped, Thought,
 };
-
-/// Something that an agent was told, did, or said. In JSON, an event is one object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Event {
-    /// What happened.
-    #[serde(flatten)]
-    pub what: EventKind,
-    /// The agent.
-    pub agent: String,
-    /// The thread.
-    pub thread: String,
-    /// The number of the event's entry. None for a live payload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entry: Option<u64>,
-    /// The time at which the pump accepted the entry, in ISO 8601. None for a live payload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<String>,
-    /// Whether the event is meant to be shown to people. False only for the calls and results of
-    /// actions with `show="false"`.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub show: bool,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EventKind {
-    /// The model is told something: by its system prompt, or by a message in the role `user`.
-    CognitionIn {
-        /// `system` or `user`.
-        role: String,
-        /// The sender.
-        from: String,
-        /// The text. A prompt of another form may escape it differently.
-        text: String,
-    },
-    /// A turn begins.
-    StepStart {
-        /// The turn.
-        turn: u64,
-        /// The model's name.
-        model: String,
-        /// The asker of the work that the turn belongs to. None in threads of 0.1.0.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        asker: Option<String>,
-    },
-    /// A piece of the reply while the model writes it. Only followers see it; the log doesn't have
-    /// it.
-    CognitionOutDelta {
-        /// The turn.
-        turn: u64,
-        /// The place of the piece: `thought`, `response`, `text` or `reasoning`.
-        within: String,
-        /// The piece.
-        text: String,
-    },
-    /// The model's reasoning, if its provider shows it.
-    CognitionReasoning {
-        /// The turn.
-        turn: u64,
-        /// The text.
-        text: String,
-        /// Whether the reasoning is incomplete.
-        is_partial: bool,
-        /// Whether an error or an interrupt cut the reasoning off.
-        was_interrupted: bool,
-    },
-    /// A request to a model failed. This model or another one is asked next.
-    ModelFailed {
-        /// The turn.
-        turn: u64,
-        /// The model that failed. None if the agent's model isn't a router.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The kind of the failure, such as `rate-limited`.
-        kind: String,
-        /// What happened.
-        text: String,
-    },
-    /// A thought is complete.
-    Thought {
-        /// The turn.
-        turn: u64,
-        /// The text.
-        text: String,
-    },
-    /// A call is defined. It runs at once, or when the calls that it waits for are done.
-    ToolCallStart {
-        /// The turn.
-        turn: Option<u64>,
-        /// The id of the call, unique in the thread.
-        call_id: String,
-        /// The id that the model gave the call. A later turn may use it again.
-        id: String,
-        /// The listener that the action calls, or `listener.payload`.
-        tool: String,
-        /// The parameters, as the model wrote them.
-        input: Value,
-        /// How the agent waits for the result: `sync`, `async` or `fire_and_forget`.
-        mode: String,
-    },
-    /// Output of a program that a tool runs. Only followers see it; the log doesn't have it.
-    ToolCallOutput {
-        /// The call.
-        call_id: String,
-        /// The listener that the action calls, or `listener.payload`.
-        tool: String,
-        /// The stream of the output: `out` or `err`.
-        stream: String,
-        /// The output, in whole lines if they aren't too long.
-        text: String,
-    },
-    /// The progress of a call. Only followers see it; the log doesn't have it.
-    ToolCallProgress {
-        /// The call.
-        call_id: String,
-        /// The listener that the action calls, or `listener.payload`.
-        tool: String,
-        /// The amount that is done.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        done: Option<f64>,
-        /// The whole amount.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        total: Option<f64>,
-        /// What the tool is doing.
-        text: String,
-    },
-    /// The result of a call.
-    ToolCallResult {
-        /// The turn of the call.
-        turn: Option<u64>,
-        /// The call.
-        call_id: String,
-        /// The listener that the action calls, or `listener.payload`.
-        tool: String,
-        /// The outcome as a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
-        status: String,
-        /// The value of the result.
-        output: Option<Value>,
-        /// What went wrong.
-        error: Option<String>,
-    },
-    /// A turn ends, with all that the model wrote.
-    CognitionOut {
-        /// The turn.
-        turn: u64,
-        /// The whole text, with its markup.
-        text: String,
-        /// The number of calls that the turn defined.
-        tool_count: u64,
-        /// Whether the reply is incomplete.
-        is_partial: bool,
-        /// Whether a limit, an error, an interrupt or a stop of the pump cut the reply off.
-        truncated: bool,
-        /// What went wrong.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
-        /// The part of the reply that arrived, in percent. None if it can't be estimated.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        completion_percentage: Option<u32>,
-    },
-    /// The agent responds.
-    Response {
-        /// The turn.
-        turn: u64,
-        /// The text, with each reference replaced by its value.
-        text: String,
-        /// Whether the response ends the work.
-        #[serde(rename = "final")]
-        is_final: bool,
-    },
-    /// The agent sets fields of its metadata.
-    Metadata {
-        /// The turn.
-        turn: u64,
-        /// The fields that are set, with their values.
-        fields: Value,
-        /// The fields that couldn't be set, each with the reason.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        errors: Vec<String>,
-    },
-    /// The agent sends a payload.
-    Message {
-        /// The receiver.
-        to: String,
-        /// The payload's local name.
-        name: String,
-        /// The payload.
-        payload: String,
-    },
-    /// Markup with a mistake was repaired.
-    Repair {
-        /// The turn.
-        turn: u64,
-        /// How the markup was understood.
-        text: String,
-    },
-    /// The agent stops without an answer.
-    Stopped {
-        /// The reason, as a word.
-        reason: String,
-        /// The reason, as a sentence.
-        text: String,
-    },
-}
-
-fn yes() -> bool {
-    true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
-fn is_yes(it: &bool) -> bool {
-    *it
-}
 
 /// The events of a whole thread.
 #[must_use]
@@ -259,6 +43,8 @@ pub struct Transcript {
     ids: BTreeSet<String>,
     /// Maps each agent to its newest turn.
     turns: BTreeMap<String, u64>,
+    /// Maps each agent to the form of its newest prompt, and to the mark in it.
+    forms: BTreeMap<String, (u32, Option<String>)>,
     /// Held-back events of live payloads, from turns whose beginning isn't in the log yet.
     early: Vec<Event>,
 }
@@ -267,8 +53,9 @@ pub struct Transcript {
 #[derive(Clone, Debug)]
 enum Participant {
     /// A listener that was sent the payload with which an agent of its name is asked. It has
-    /// neither begun a turn nor answered yet. The events of the messages to it wait here.
-    Asked(Vec<Event>),
+    /// neither begun a turn nor answered yet. The messages to it, and its system prompt, wait here
+    /// for the form of its first prompt.
+    Asked(Vec<Entry>),
     /// An agent.
     Agent,
     /// A sender or receiver that is no agent.
@@ -290,6 +77,7 @@ impl Transcript {
         if entry.is_refused() {
             return Vec::new();
         }
+        self.learn_form(entry);
         let mut events = self.meets(entry);
         let what = match self.standing.get(entry.from()) {
             Some(Participant::Agent) => self.says(entry),
@@ -371,8 +159,11 @@ impl Transcript {
             return Vec::new();
         }
         let is_own = entry.to() == Some(from) && !entry.is_from_identity();
-        let begins =
-            entry.is::<CognitionSystem>() || entry.is::<CognitionIn>() || entry.is::<ContextFull>();
+        if is_own && entry.is::<CognitionSystem>() {
+            self.wait_for(from, entry);
+            return Vec::new();
+        }
+        let begins = entry.is::<CognitionIn>() || entry.is::<ContextFull>();
         // An agent that stops before its first turn, such as for its budget, says so to its asker.
         let is_agent = is_own && begins || entry.is::<Stopped>() && self.answers(entry);
         let standing = match is_agent {
@@ -381,10 +172,48 @@ impl Transcript {
             false if self.answers(entry) => Participant::Other,
             false => return Vec::new(),
         };
-        match self.standing.insert(from.to_owned(), standing) {
+        let waiting = match self.standing.insert(from.to_owned(), standing) {
             Some(Participant::Asked(waiting)) if is_agent => waiting,
             _ => Vec::new(),
+        };
+        let mut events = Vec::new();
+        for it in &waiting {
+            events.extend(match it.from() == from {
+                true => self.says(it).map(|what| event(from, it, what)),
+                false => self.told(from, it),
+            });
         }
+        events
+    }
+
+    fn wait_for(&mut self, agent: &str, entry: &Entry) {
+        let asked = || Participant::Asked(Vec::new());
+        let standing = self.standing.entry(agent.to_owned()).or_insert_with(asked);
+        if let Participant::Asked(waiting) = standing {
+            waiting.push(entry.clone());
+        }
+    }
+
+    /// Learns from a turn's beginning what the form of its prompt is.
+    fn learn_form(&mut self, entry: &Entry) {
+        let is_own = entry.to() == Some(entry.from()) && !entry.is_from_identity();
+        if let Some(it) = read::<CognitionIn>(entry).filter(|_| is_own) {
+            self.forms.insert(entry.from().to_owned(), (it.rendering, it.mark));
+        }
+    }
+
+    /// The form of an agent's prompts.
+    fn form(&self, agent: &str) -> Form<'_> {
+        let form = self.forms.get(agent);
+        let mark = form.and_then(|(_, mark)| mark.as_deref()).unwrap_or_default();
+        Form { mark, ..Form::new(form.map_or(RENDERING, |(number, _)| *number)) }
+    }
+
+    /// The event of a message to an agent. None if the agent's prompts don't show the message.
+    fn told(&self, agent: &str, entry: &Entry) -> Option<Event> {
+        let text = render::heard(self.form(agent), &super::root(agent), entry)?;
+        let (role, from) = ("user".to_owned(), entry.from().to_owned());
+        Some(event(agent, entry, EventKind::CognitionIn { role, from, text }))
     }
 
     /// Whether the entry is an answer of a listener that may be an agent, but hasn't begun a turn.
@@ -393,10 +222,7 @@ impl Transcript {
         let Some(Participant::Asked(waiting)) = self.standing.get(entry.from()) else {
             return false;
         };
-        waiting.iter().any(|it| match &it.what {
-            EventKind::CognitionIn { from, .. } => entry.to() == Some(from),
-            _ => false,
-        })
+        waiting.iter().any(|it| entry.to() == Some(it.from()) && it.from() != entry.from())
     }
 
     /// The event of an agent's entry. None if the entry has none.
@@ -454,7 +280,7 @@ impl Transcript {
         let is_quiet = entry.is::<RefreshFeeds>()
             || entry.is::<DeclareFeeds>()
             || entry.is::<MetadataChanged>();
-        if is_quiet { None } else { sends(entry) }
+        if is_quiet { None } else { sends(self.form(entry.from()), entry) }
     }
 
     fn calls(&mut self, entry: &Entry, it: Action) -> EventKind {
@@ -484,17 +310,12 @@ impl Transcript {
         if !matches!(standing, Some(Participant::Agent | Participant::Asked(_))) && !is_root {
             return None;
         }
-        let text = render::heard(render::Form::new(render::RENDERING), &super::root(&to), entry)?;
-        let (role, from) = ("user".to_owned(), entry.from().to_owned());
-        let event = event(&to, entry, EventKind::CognitionIn { role, from, text });
-        match self.standing.entry(to).or_insert_with(|| Participant::Asked(Vec::new())) {
-            Participant::Agent => Some(event),
-            Participant::Asked(waiting) => {
-                waiting.push(event);
-                None
-            }
-            Participant::Other => None,
+        let told = self.told(&to, entry)?;
+        if matches!(standing, Some(Participant::Agent)) {
+            return Some(told);
         }
+        self.wait_for(&to, entry);
+        None
     }
 }
 
@@ -522,11 +343,10 @@ fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
 
 /// The event for a notice that an agent sends itself about its own reply, or for a payload that it
 /// sends to a listener other than `action`. None for its other entries.
-fn sends(entry: &Entry) -> Option<EventKind> {
+fn sends(form: Form<'_>, entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
-        // The text may quote the model's reply. Form 1 leaves the quotation as it was written.
-        let text = render::told(render::Form::new(1), entry)?;
+        let text = render::told(form, entry)?;
         return Some(EventKind::CognitionIn { role: "user".to_owned(), from, text });
     }
     let own = to == from || to == super::super::action::NAME;

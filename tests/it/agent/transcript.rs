@@ -8,6 +8,7 @@ use pumphouse::listeners::agent::messages::{INTERRUPTED, agents, conversation};
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::transcript::{Event, EventKind, Transcript, transcript};
+use pumphouse::listeners::agent::words::CognitionIn;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::tool::calculate::Calculate;
@@ -71,6 +72,23 @@ fn types(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_transcript_shows_messages_as_the_prompt_of_the_turn_does() {
+    let entries =
+        thread(oracle(Scripted::replies([format!("{SUM}<response>It is 42.</response>")]))).await;
+    let turn = entries.iter().rev().find(|it| it.is::<CognitionIn>()).unwrap();
+    let prompt = recall(&entries, turn.seq()).unwrap().prompt;
+    let told = transcript(&entries).into_iter().filter_map(|it| match it.what {
+        EventKind::CognitionIn { text, role, .. } => Some((role, text)),
+        _ => None,
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(told[0], ("user".to_owned(), prompt.messages[0].text.clone()));
+    assert_eq!(told[1], ("system".to_owned(), prompt.system));
+    let mark = turn.decode::<CognitionIn>().unwrap().mark.unwrap();
+    assert!(told[0].1.starts_with(&format!("[console {mark}]\n")), "{told:?}");
+}
+
+#[tokio::test]
 async fn test_interleaved_events_order() {
     let text = format!("<thought>First a sum. {SUM} While that runs, I think on.</thought>");
     let text = text + "<response>It is ${sum}.</response>";
@@ -123,7 +141,7 @@ async fn test_reconstruct_from_interleaved() {
     assert!(talk.system.contains("\n\nYou know it all."), "{}", talk.system);
     let messages = talk.openai()["messages"].clone();
     let expected = serde_json::json!([
-        { "role": "user", "content": "What is six times seven?" },
+        { "role": "user", "content": "[console]\nWhat is six times seven?" },
         {
             "role": "assistant",
             "content": "<thought>First.  On.</thought><response final=\"false\">…</response>",
@@ -136,8 +154,8 @@ async fn test_reconstruct_from_interleaved() {
         { "role": "tool", "tool_call_id": "sum", "content": "42" },
         { "role": "assistant", "content": "<response>It is ${sum}.</response>" },
     ]);
-    let messages = messages.as_array().unwrap();
-    assert_eq!(&Value::from(&messages[1..]), &expected);
+    let messages = Value::from(&messages.as_array().unwrap()[1..]).to_string();
+    assert_eq!(unmarked(&messages), expected.to_string());
 }
 
 #[tokio::test]
