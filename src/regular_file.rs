@@ -26,10 +26,26 @@ use std::path::Path;
 /// # Errors
 /// If the file can't be opened, or is no regular file.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    no_waiting(&mut options);
-    let file = options.open(path)?;
+    opened(OpenOptions::new().read(true), path)
+}
+
+/// As [`open`], with other options, such as those for writing.
+pub(crate) fn opened(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
+    let file = with_flags(options, no_waiting_flags()).open(path)?;
+    regular(file)
+}
+
+/// As [`opened`], but follows no link at the end of the path.
+pub(crate) fn opened_no_link(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let link = || {
+        let text = "it is a link, which is not followed; name the file that it leads to";
+        io::Error::new(ErrorKind::InvalidInput, text)
+    };
+    let file = with_flags(options, no_waiting_flags() | no_following_flags()).open(path);
+    regular(file.map_err(|error| if path.is_symlink() { link() } else { error })?)
+}
+
+fn regular(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file")),
@@ -69,16 +85,41 @@ pub fn text(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<String> {
     String::from_utf8(bytes(path, bytes_max)?).map_err(no_text)
 }
 
-/// Sets the flags with which opening a file returns at once, even if the file is a FIFO.
+/// The flags with which opening a file returns at once, even if the file is a FIFO.
 #[cfg(unix)]
-fn no_waiting(options: &mut OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt as _;
+#[must_use]
+pub fn no_waiting_flags() -> i32 {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+    i32::try_from(flags.bits()).unwrap_or(0)
+}
+
+#[cfg(unix)]
+fn no_following_flags() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
+}
+
+#[cfg(unix)]
+fn with_flags(options: &mut OpenOptions, flags: i32) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.custom_flags(flags)
+}
+
+/// The flags with which opening a file returns at once: none on this system.
+#[cfg(not(unix))]
+#[must_use]
+pub fn no_waiting_flags() -> i32 {
+    0
 }
 
 #[cfg(not(unix))]
-fn no_waiting(_: &mut OpenOptions) {}
+fn no_following_flags() -> i32 {
+    0
+}
+
+#[cfg(not(unix))]
+fn with_flags(options: &mut OpenOptions, _: i32) -> &mut OpenOptions {
+    options
+}
 
 #[cfg(all(test, unix))]
 mod tests {

@@ -12,6 +12,7 @@ use crate::engine::{Port as _, Tokio};
 use crate::follower::{Sent, Target, Unreachable};
 use crate::log::atomic_file::{make_own_folders, own_options};
 use crate::log::{Entry, Error};
+use crate::regular_file::opened_no_link;
 use crate::sink::NoSink;
 use crate::sink::item::{Item, Waiting};
 use crate::sink::path::Template;
@@ -207,7 +208,7 @@ impl Disk {
     /// Syncs all files with new lines to the disk.
     fn sync(&mut self) -> io::Result<()> {
         while let Some(path) = self.unsynced.first() {
-            match open_regular(OpenOptions::new().read(true), path) {
+            match opened_no_link(OpenOptions::new().read(true), path) {
                 Ok(it) => it.sync_data()?,
                 // The file was removed after it was written.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -224,7 +225,8 @@ impl Open {
         if let Some(folder) = path.parent() {
             make_own_folders(folder)?;
         }
-        let mut file = open_regular(own_options().read(true).append(true).create(true), path)?;
+        // The folder may be one that an agent writes to, and a link there may lead anywhere.
+        let mut file = opened_no_link(own_options().read(true).append(true).create(true), path)?;
         let size = file.metadata()?.len();
         let mut to = Open { path: path.to_owned(), file: file.try_clone()?, size };
         if size > 0 {
@@ -250,34 +252,6 @@ impl Open {
         Ok(())
     }
 }
-
-/// Opens a regular file, without waiting. A link at the end of the path isn't followed: the folder
-/// may be one that an agent writes to, and the link may lead anywhere.
-fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text);
-    no_following(options);
-    let file = options.open(path).map_err(|error| match path.is_symlink() {
-        true => wrong("it is a link, which a sink doesn't follow; name the file that it leads to"),
-        false => error,
-    })?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(wrong("it is no regular file")),
-    }
-}
-
-/// Sets the flags with which a link isn't followed, and opening a FIFO returns at once.
-#[cfg(unix)]
-fn no_following(options: &mut OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    use rustix::fs::OFlags;
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
-}
-
-#[cfg(not(unix))]
-fn no_following(_: &mut OpenOptions) {}
 
 /// Renames a file and the older files: `path` becomes `path.1`, `path.1` becomes `path.2`, and so
 /// on. The file with the number `keep` is replaced. With a `keep` of 0, the file itself is removed.
@@ -384,7 +358,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.path().join("new"), &nowhere).unwrap();
         let mode = rustix::fs::Mode::from_bits_truncate(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let is_a_link = "it is a link, which a sink doesn't follow; name the file";
+        let is_a_link = "it is a link, which is not followed; name the file";
         for (path, why) in
             [(&link, is_a_link), (&nowhere, is_a_link), (&fifo, "it is no regular file")]
         {
