@@ -12,20 +12,18 @@
 mod convert;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cap_std::fs::Dir;
-use ignore::DirEntry;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
 use self::convert::Document;
-use super::files::ignore_files::IgnoreFiles;
 use super::files::limits::FileLimits;
-use super::files::root::{Root, walk_below, within};
+use super::files::root::Root;
+use super::files::walk::Walk;
 use super::files::{Reason, Refused as FileRefused};
 use super::pdf::PDF_SECONDS_MAX;
 use super::text::{cut, known};
@@ -123,7 +121,8 @@ impl Settings {
 #[serde(default)]
 #[non_exhaustive]
 pub struct DocumentLimits {
-    /// The maximum number of files that one request looks at.
+    /// The maximum number of entries of folders that one request looks at: files, folders, links
+    /// and all others, hidden and ignored ones, too.
     pub files_max: usize,
     /// The maximum number of bytes of one file. A larger file is left out.
     pub file_bytes_max: usize,
@@ -203,8 +202,8 @@ async fn gather(
 
 impl Folder {
     /// Returns the paths of the files at and below the given paths, each once, in the order of the
-    /// given paths. The folder is walked once. The flag is false if the walk ended because it had
-    /// looked at `files_max` files.
+    /// given paths. The folder is walked once. The flag is false if the walk left something out,
+    /// since it had looked at `files_max` entries.
     fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
         let mut wanted = Wanted::default();
         for path in paths {
@@ -213,29 +212,17 @@ impl Folder {
             there.map_err(|error| self.root.missing(path, &error))?;
             let real = self.root.dir.canonicalize(at);
             let real = real.map_err(|error| self.root.missing(path, &error))?;
-            wanted.add(self.root.path.join(real));
+            wanted.add(real.components().filter(|it| *it != Component::CurDir).collect());
         }
-        let root = self.root.dir.try_clone().map_err(|error| self.root.missing(".", &error))?;
-        let (mut found, wanted) = (Vec::new(), Arc::new(wanted));
-        for entry in self.walk(root, wanted.clone()) {
-            let Some(name) = within(&self.root.path, entry.path()) else { continue };
-            if found.len() == self.limits.files_max {
-                return Ok((in_order(found), false));
-            }
-            found.extend(wanted.place(entry.path()).map(|place| (place, name.to_owned())));
+        // The walk begins at the root, so that the `.gitignore` of each folder on the way applies.
+        let dir = self.root.dir.try_clone().map_err(|error| self.root.missing(".", &error))?;
+        let looks_at = |path: &Path| wanted.leads_to(path);
+        let mut walk = Walk::below(dir, self.limits.files_max, &looks_at);
+        let mut found = Vec::new();
+        while let Some(name) = walk.next_file(&looks_at) {
+            found.extend(wanted.place(Path::new(&name)).map(|place| (place, name)));
         }
-        Ok((in_order(found), true))
-    }
-
-    /// Returns the files at the wanted paths and below them, in the order of their names. The walk
-    /// begins at the root, so that the `.gitignore` of each folder on the way applies.
-    fn walk(&self, root: Dir, wanted: Arc<Wanted>) -> impl Iterator<Item = DirEntry> {
-        let top = self.root.path.clone();
-        let ignored = IgnoreFiles::new(root, top.clone(), top);
-        let comes_to = move |it: &DirEntry| wanted.leads_to(it.path()) && ignored.admits(it);
-        let mut walk = walk_below(&self.root.path);
-        let files = walk.filter_entry(comes_to).build().filter_map(Result::ok);
-        files.filter(|it| it.file_type().is_some_and(|it| it.is_file()))
+        Ok((in_order(found), !walk.is_cut()))
     }
 
     /// Reads a document. The error says in a few words why the document is left out.

@@ -2,82 +2,71 @@
 //! below the root are: through the root's open folder, regular files only, and no link. So no such
 //! file leads out of the root, waits for anybody, or fills the memory.
 
-use std::collections::HashMap;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 
 use cap_std::fs::Dir;
+use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use ignore::{DirEntry, Match};
 
-use super::root::{no_waiting_options, within};
+use super::root::no_waiting_options;
 
 /// The most bytes of a file that says what is ignored. A larger file says nothing.
-pub(super) const IGNORE_BYTES_MAX: u64 = 64 * 1024;
+pub(super) const BYTES_MAX: u64 = 64 * 1024;
+/// The most bytes of all such files of a walk. Each pattern takes a hundred times its bytes of
+/// memory. Further files say nothing.
+pub(super) const BYTES_OF_ALL_MAX: u64 = 256 * 1024;
 /// The names of the files, the one that counts first at the front.
 const NAMES: [&str; 2] = [".ignore", ".gitignore"];
 
-/// The patterns of the folders that a walk has come to.
-pub(in super::super) struct IgnoreFiles {
-    root: Dir,
-    /// The root's real path.
-    path: PathBuf,
-    /// The folder at which the walk begins. Patterns of the folders above it don't count.
-    top: PathBuf,
-    /// Maps each folder to the patterns of its files.
-    folders: Mutex<HashMap<PathBuf, Arc<Vec<Gitignore>>>>,
+/// The patterns of a folder.
+#[derive(Default)]
+pub(super) struct Patterns(Vec<Gitignore>);
+
+impl Patterns {
+    /// Reads the files of a folder, and takes their bytes from those that are left.
+    pub(super) fn read(root: &Dir, folder: &Path, bytes_left: &mut u64) -> Patterns {
+        Patterns(NAMES.iter().filter_map(|name| read(root, folder, name, bytes_left)).collect())
+    }
 }
 
-impl IgnoreFiles {
-    pub(in super::super) fn new(root: Dir, path: PathBuf, top: PathBuf) -> IgnoreFiles {
-        IgnoreFiles { root, path, top, folders: Mutex::default() }
+/// Whether a path is ignored. The patterns of its folder come first, then those of the folders
+/// above.
+pub(super) fn ignores<'p>(
+    folders: impl Iterator<Item = &'p Patterns>,
+    path: &Path,
+    is_folder: bool,
+) -> bool {
+    for patterns in folders.flat_map(|it| &it.0) {
+        match patterns.matched(path, is_folder) {
+            Match::None => {}
+            Match::Ignore(_) => return true,
+            Match::Whitelist(_) => return false,
+        }
     }
+    false
+}
 
-    /// Whether the walk comes to an entry. The patterns of the deepest folder count first.
-    pub(in super::super) fn admits(&self, entry: &DirEntry) -> bool {
-        let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
-        let folders = entry.path().ancestors().skip(1).take_while(|it| it.starts_with(&self.top));
-        for folder in folders {
-            for patterns in self.patterns(folder).iter() {
-                match patterns.matched(entry.path(), is_folder) {
-                    Match::None => {}
-                    Match::Ignore(_) => return false,
-                    Match::Whitelist(_) => return true,
-                }
-            }
-        }
-        true
+/// Reads one file. None if there is no such file, or if it says nothing.
+fn read(root: &Dir, folder: &Path, name: &str, bytes_left: &mut u64) -> Option<Gitignore> {
+    let at = folder.join(name);
+    let there = root.symlink_metadata(&at).ok()?;
+    let bytes_max = BYTES_MAX.min(*bytes_left);
+    if !there.is_file() || there.len() > bytes_max {
+        return None;
     }
-
-    fn patterns(&self, folder: &Path) -> Arc<Vec<Gitignore>> {
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = folders.get(folder) {
-            return known.clone();
-        }
-        let read = Arc::new(NAMES.iter().filter_map(|name| self.read(folder, name)).collect());
-        folders.entry(folder.to_owned()).or_insert(read).clone()
+    let file = root.open_with(&at, &no_waiting_options()).ok()?;
+    let mut text = String::new();
+    let is_file = file.metadata().ok()?.is_file();
+    let read = file.take(bytes_max + 1).read_to_string(&mut text).ok()? as u64;
+    if !is_file || read > bytes_max {
+        return None;
     }
-
-    /// Reads one file. None if there is no such file, or if it says nothing.
-    fn read(&self, folder: &Path, name: &str) -> Option<Gitignore> {
-        let at = folder.join(name);
-        let at = Path::new(within(&self.path, &at)?);
-        if !self.root.symlink_metadata(at).ok()?.is_file() {
-            return None;
-        }
-        let file = self.root.open_with(at, &no_waiting_options()).ok()?;
-        let mut text = String::new();
-        let is_file = file.metadata().ok()?.is_file();
-        let read = file.take(IGNORE_BYTES_MAX + 1).read_to_string(&mut text);
-        if !is_file || read.ok()? as u64 > IGNORE_BYTES_MAX {
-            return None;
-        }
-        let mut patterns = GitignoreBuilder::new(folder);
-        for line in text.lines() {
-            // A line that is no pattern ignores nothing.
-            let _ = patterns.add_line(None, line);
-        }
-        patterns.build().ok()
+    *bytes_left -= read;
+    let mut patterns = GitignoreBuilder::new(folder);
+    for line in text.lines() {
+        // A line that is no pattern ignores nothing.
+        let _ = patterns.add_line(None, line);
     }
+    patterns.build().ok()
 }

@@ -30,7 +30,8 @@ pub struct FileLimits {
     pub hits_max: usize,
     /// The maximum number of bytes of a line that a `search` shows. A longer line is cut.
     pub hit_bytes_max: usize,
-    /// The maximum number of files that one `search` reads, or that one `tree` looks at.
+    /// The maximum number of entries of folders that one `search` or one `tree` looks at: files,
+    /// folders, links and all others, hidden and ignored ones, too.
     pub searched_files_max: usize,
     /// The maximum number of bytes that one `search` reads, in all files together.
     pub searched_bytes_max: usize,

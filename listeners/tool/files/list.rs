@@ -2,6 +2,7 @@
 //! folder.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 
 use cap_std::fs::DirEntry;
 
@@ -64,16 +65,18 @@ pub(super) fn tree(
     // This call fails if there is no folder at the path.
     root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let begin = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
-    let begin = root.path.join(begin);
-    let (mut names, mut more) = (Vec::new(), false);
-    for entry in walk(root, path)? {
-        more = names.len() == root.limits.searched_files_max || is_over();
-        if more {
+    let begin: PathBuf = begin.components().filter(|it| *it != Component::CurDir).collect();
+    let (mut names, mut is_late) = (Vec::new(), false);
+    let mut walk = walk(root, path)?;
+    while let Some(name) = walk.next_file(&|_| true) {
+        is_late = is_over();
+        if is_late {
             break;
         }
-        let name = within(&begin, entry.path());
+        let name = within(&begin, Path::new(&name));
         names.extend(name.map(|it| it.chars().map(known).collect::<String>()));
     }
+    let more = is_late || walk.is_cut();
     let tree = PathTree::of(names.iter().map(String::as_str));
     let text = match asked.format.unwrap_or_default() {
         _ if tree.files() == 0 => EMPTY.to_owned(),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
-use ignore::WalkBuilder;
+use pumphouse::regular_file::no_waiting_flags;
 use pumphouse::schema::nearest;
 
 use super::super::text::cut;
@@ -136,15 +136,6 @@ pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a st
     path.strip_prefix(root).ok()?.to_str()
 }
 
-/// Makes a walk below a folder, in the order of names. The walk skips hidden files, and follows no
-/// links. [`IgnoreFiles`](super::ignore_files::IgnoreFiles) says what else it skips.
-pub(in super::super) fn walk_below(folder: &Path) -> WalkBuilder {
-    let mut walk = WalkBuilder::new(folder);
-    walk.standard_filters(false).hidden(true);
-    walk.follow_links(false).sort_by_file_name(Ord::cmp);
-    walk
-}
-
 /// Refuses a path that leads to a folder or to anything else that isn't a file.
 pub(super) fn is_file(path: &str, metadata: &Metadata) -> Result<(), Refused> {
     let what = match () {
@@ -169,17 +160,7 @@ pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
 pub(super) fn no_waiting_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true);
-    no_waiting(&mut options);
+    #[cfg(unix)]
+    cap_std::fs::OpenOptionsExt::custom_flags(&mut options, no_waiting_flags());
     options
 }
-
-/// Sets the flags with which opening a file returns at once, even if the file is a FIFO.
-#[cfg(unix)]
-fn no_waiting(options: &mut OpenOptions) {
-    use cap_std::fs::OpenOptionsExt as _;
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
-}
-
-#[cfg(not(unix))]
-fn no_waiting(_: &mut OpenOptions) {}

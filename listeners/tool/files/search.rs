@@ -1,7 +1,7 @@
 //! `search`: finds lines in the files below a folder, by ripgrep's matcher.
 //!
-//! The walk through the folders uses paths, but files are opened relative to the open root. Thus no
-//! file outside the root is read, even if a folder is replaced by a link meanwhile.
+//! Folders and files are opened relative to the open root. Thus no file outside the root is read,
+//! even if a folder is replaced by a link meanwhile.
 
 use std::io;
 use std::ops::Range;
@@ -10,13 +10,12 @@ use cap_std::fs::File;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::DirEntry;
 
 use super::super::text::{cut, known, lossy};
-use super::ignore_files::IgnoreFiles;
 use super::limits::FileLimits;
 use super::refuse::{refused, too_large};
-use super::root::{Root, walk_below, within};
+use super::root::Root;
+use super::walk::Walk;
 use super::{Found, Hit, Reason, Refused};
 
 /// The maximum number of bytes of a compiled pattern.
@@ -51,15 +50,11 @@ pub(super) fn search(
         hits.look(&mut searcher, file);
         return Ok(hits.found(1));
     }
-    for entry in walk(root, path)? {
-        let Some(name) = within(&root.path, entry.path()) else { continue };
-        let Ok((file, opened)) = root.file(name) else { continue };
+    let mut walk = walk(root, path)?;
+    while let Some(name) = walk.next_file(&|_| true) {
+        let Ok((file, opened)) = root.file(&name) else { continue };
         if opened.len() > limits.searched_file_bytes_max as u64 {
             continue;
-        }
-        if files == limits.searched_files_max as u64 {
-            hits.stopped_by = Some("searched_files_max");
-            break;
         }
         files += 1;
         hits.path = name.chars().map(known).collect();
@@ -68,24 +63,19 @@ pub(super) fn search(
             break;
         }
     }
+    if walk.is_cut() && hits.stopped_by.is_none() {
+        hits.stopped_by = Some("searched_files_max");
+    }
     Ok(hits.found(files))
 }
 
-/// Returns the files below a folder, without hidden files and files that a `.gitignore` excludes.
-/// The walk begins at the folder's real path, so that each path that it finds begins with the
-/// root's path.
-pub(super) fn walk(
-    root: &Root,
-    path: &str,
-) -> Result<impl Iterator<Item = DirEntry> + use<>, Refused> {
+/// Walks through the files below a folder, and looks at `searched_files_max` entries at most. The
+/// walk begins at the folder's real path.
+pub(super) fn walk(root: &Root, path: &str) -> Result<Walk, Refused> {
     let real = root.dir.canonicalize(root.relative(path)?);
-    let real = real.map_err(|error| root.missing(path, &error))?;
-    let top = root.path.join(real);
-    let ignored = root.dir.try_clone().map_err(|error| root.missing(path, &error))?;
-    let ignored = IgnoreFiles::new(ignored, root.path.clone(), top.clone());
-    let mut walk = walk_below(&top);
-    let files = walk.filter_entry(move |it| ignored.admits(it)).build().filter_map(Result::ok);
-    Ok(files.filter(|it| it.file_type().is_some_and(|it| it.is_file())))
+    let top = real.map_err(|error| root.missing(path, &error))?;
+    let dir = root.dir.try_clone().map_err(|error| root.missing(path, &error))?;
+    Ok(Walk::at(dir, &top, root.limits.searched_files_max, &|_| true))
 }
 
 fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> {
