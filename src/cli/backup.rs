@@ -1,6 +1,6 @@
 //! `backup`: copies the log, also while a pump writes to it, and verifies the copy.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,9 @@ use crate::audit;
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
+use crate::log::atomic_file::own_options;
 use crate::log::{Copied, Error, Existing};
+use crate::regular_file::{self, opened_no_link};
 use crate::wire::core::LogBackedUp;
 use serde_json::json;
 
@@ -82,16 +84,15 @@ fn notes(log: &Path) -> PathBuf {
     log.with_extension("db-backups")
 }
 
+/// The most bytes of the notes. More are forgotten.
+const NOTES_BYTES_MAX: u64 = 1 << 20;
+
 /// Notes a copy beside the log. The pump that writes the log, or the next one, records it in the
 /// thread `organism`. A copy is good without its note, so a failure is only traced.
 fn note(log: &Path, file: &str, head: &str) {
     let now = jiff::Timestamp::now().to_string();
     let line = format!("{}\n", json!({ "file": file, "head": head, "time": now }));
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(notes(log));
+    let opened = opened_no_link(own_options().create(true).append(true), &notes(log));
     if let Err(error) = opened.and_then(|mut it| it.write_all(line.as_bytes())) {
         tracing::warn!(%error, "the copy can't be noted beside the log");
     }
@@ -104,7 +105,7 @@ pub(crate) fn noted(log: &Path) -> Vec<LogBackedUp> {
     if fs::rename(&notes, &taken).is_err() {
         return Vec::new();
     }
-    let text = fs::read_to_string(&taken).unwrap_or_default();
+    let text = regular_file::text(&taken, NOTES_BYTES_MAX).unwrap_or_default();
     let _ = fs::remove_file(&taken);
     let copy = |line: &str| {
         let said: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -149,5 +150,26 @@ mod tests {
     fn the_meter_says_how_far_it_is_and_what_comes_next() {
         assert_eq!(told(3 << 20, 10 << 20), "3 of 10 MiB copied");
         assert_eq!(told(4_096, 4_096), "1 MiB copied; verifying them");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn notes_are_their_owners_and_a_fifo_in_their_place_holds_nothing_up() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log.db");
+        let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+        let fifo = notes(&log);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let (at, (to, told)) = (log.clone(), std::sync::mpsc::sync_channel(1));
+        std::thread::spawn(move || {
+            note(&at, "copy.db", "1-abc");
+            to.send(noted(&at).len())
+        });
+        let count = told.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+        assert_eq!(count, 0, "the notes were a FIFO, which is gone now");
+        note(&log, "copy.db", "1-abc");
+        assert_eq!(fs::metadata(notes(&log)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(noted(&log).len(), 1);
     }
 }

@@ -8,6 +8,10 @@ use crate::audit;
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::log::{Error, Head, Log as _, SqliteLog};
+use crate::regular_file;
+
+/// The most bytes of an exported document. It is read whole.
+const EXPORT_BYTES_MAX: u64 = 1 << 30;
 
 /// Verifies the whole log: every digest, every link and the chain of commits. Prints the head, the
 /// number and digest of the last commit.
@@ -66,7 +70,7 @@ impl Verify {
 fn document(file: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let name = file.display();
     let unread = |it: &dyn std::fmt::Display| Failure::Untried(format!("{name}: {it}"));
-    let text = std::fs::read_to_string(file).map_err(|it| unread(&it))?;
+    let text = regular_file::text(file, EXPORT_BYTES_MAX).map_err(|it| unread(&it))?;
     let report = audit::check_export(&text).map_err(|it| unread(&it))?;
     if to.json {
         to.object(&json!({

@@ -77,6 +77,12 @@ impl AtomicFile {
         Ok(written)
     }
 
+    /// Begins a file in a folder that others may write, too. What stands at its path is replaced,
+    /// whatever it is: a link isn't followed, and a FIFO isn't written to.
+    pub(crate) fn in_place_of_anything(path: &Path) -> io::Result<AtomicFile> {
+        AtomicFile::beside(path.to_owned())
+    }
+
     /// Begins a file beside the path that [`AtomicFile::commit`] renames it to.
     fn beside(place: PathBuf) -> io::Result<AtomicFile> {
         let beside = unfinished(&place);
