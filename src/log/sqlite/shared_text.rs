@@ -53,7 +53,7 @@ impl Reader {
     /// Fills in the text that bodies share with earlier bodies. If some of this text is missing,
     /// the body is left as it is in the row, and `lacks` is set.
     pub(super) fn complete(&mut self, rows: &mut [Raw]) -> Result<(), Error> {
-        if rows.is_empty() || !self.find_table()? {
+        if rows.is_empty() || !self.has_shares()? {
             return Ok(());
         }
         self.sql(complete(&self.db, rows))
@@ -61,7 +61,7 @@ impl Reader {
 
     /// How many shares belong to entries after a position, or to a position below 1.
     pub(super) fn shares_beyond(&mut self, position: u64) -> Result<u64, Error> {
-        if !self.find_table()? {
+        if !self.has_shares()? {
             return Ok(0);
         }
         let sql = "SELECT count(*) FROM shares WHERE entry > ?1 OR entry < 1";
@@ -70,7 +70,7 @@ impl Reader {
     }
 
     /// Whether the file has the table `shares`. A log of format 1 has none until a pump opens it.
-    fn find_table(&mut self) -> Result<bool, Error> {
+    pub(super) fn has_shares(&mut self) -> Result<bool, Error> {
         if !self.shares {
             let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'shares')";
             let found =

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::log::Error;
 use crate::log::entry::Entry;
-use crate::log::sqlite::read::Reader;
-use crate::log::{Error, bytes_of};
+use crate::log::sqlite::read::{Reader, signed};
 
 impl Reader {
     /// The entries after a position, as [`tail`](Reader::tail) returns them, up to the entry with
@@ -17,19 +17,35 @@ impl Reader {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Entry>>, Error> {
         self.at_once(|reader| {
-            let (mut all, mut bytes, mut after) = (Vec::new(), 0_usize, after);
-            // The size of an entry is known once it is read, so they are read one by one.
-            while all.len() < limit {
-                let Some(entry) = reader.tail(after, 1)?.pop() else { break };
-                after = entry.position;
-                bytes = bytes.saturating_add(bytes_of(&entry));
-                all.push(entry);
-                if bytes >= bytes_max {
-                    break;
-                }
-            }
-            Ok(all)
+            let count = reader.count_within(after, limit, bytes_max)?;
+            reader.tail(after, count)
         })
+    }
+
+    /// How many entries after a position are needed to have `bytes_max` bytes. The entries
+    /// themselves aren't read.
+    fn count_within(&mut self, after: u64, limit: usize, bytes_max: usize) -> Result<usize, Error> {
+        let shared = match self.has_shares()? {
+            true => "(SELECT sum(length) FROM shares WHERE entry = position)",
+            false => "0",
+        };
+        let sql = format!(
+            "SELECT length(body) + coalesce(length(meta), 0) + coalesce({shared}, 0) FROM entries
+             WHERE position > ?1 ORDER BY position LIMIT ?2"
+        );
+        let mut find = self.sql(self.db.prepare_cached(&sql))?;
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let sizes = find.query_map([after, signed(limit)], |row| row.get::<_, Option<i64>>(0));
+        let (mut count, mut bytes) = (0, 0_usize);
+        for size in self.sql(sizes)? {
+            count += 1;
+            let size = self.sql(size)?.unwrap_or_default();
+            bytes = bytes.saturating_add(usize::try_from(size).unwrap_or_default());
+            if bytes >= bytes_max {
+                break;
+            }
+        }
+        Ok(count)
     }
 }
 
