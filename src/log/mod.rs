@@ -169,7 +169,7 @@ pub trait Log: Send + Sync + 'static {
 }
 
 /// How many bytes an entry has that can be many: those of its payload and of its `<meta>`.
-fn bytes_of(entry: &Entry) -> usize {
+pub(crate) fn bytes_of(entry: &Entry) -> usize {
     entry.body.len().saturating_add(entry.meta.as_ref().map_or(0, bytes::Bytes::len))
 }
 

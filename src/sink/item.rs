@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::audit;
 use crate::engine::{LiveQueue, Showing};
 use crate::id::ThreadId;
-use crate::log::Entry;
+use crate::log::{Entry, bytes_of};
 use crate::model::{DroppedEvents, EventQueue, ProviderEvent};
 
 /// An item that a sink gets.
@@ -52,6 +52,16 @@ impl Item {
             Item::Raw(event) => event.conversation.as_deref(),
             Item::RawDropped { conversation, .. } => conversation.as_deref(),
             Item::Skipped(_) => None,
+        }
+    }
+
+    /// How many bytes the item has that can be many: those of its payload, and of its `<meta>`.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Item::Entry(it) => bytes_of(it),
+            Item::Live(it) => it.payload.canonical().len(),
+            Item::Raw(it) => it.data.len(),
+            Item::Dropped { .. } | Item::RawDropped { .. } | Item::Skipped(_) => 0,
         }
     }
 

@@ -15,12 +15,13 @@ use crate::cli::{data, organism};
 use crate::clock;
 use crate::id::ThreadId;
 use crate::log::atomic_file::{AtomicFile, IfExists};
-use crate::log::{Log, SqliteLog};
+use crate::log::{Entry, Error, Log, SqliteLog};
 use crate::manifest;
 use crate::otel::{Collector, Projection, Resource, Span, Unsent, encode};
 
-/// How many entries are read at a time.
+/// How many entries are read at a time, and up to how many bytes of them.
 const PAGE: usize = 1_024;
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Where spans go.
 enum Target {
@@ -50,7 +51,7 @@ impl Export {
         let mut projection = Projection::new(log.clone()).content(content);
         let (mut sum, mut spans, mut after) = (Sum::default(), Vec::new(), after);
         while after < upto {
-            let page = log.tail(after, PAGE).await?;
+            let page = page(&*log, after).await?;
             let Some(last) = page.last() else { break };
             after = last.position;
             for entry in page.iter().filter(|it| it.position <= upto) {
@@ -173,6 +174,10 @@ impl Target {
     }
 }
 
+async fn page(log: &dyn Log, after: u64) -> Result<Vec<Arc<Entry>>, Error> {
+    log.tail_within(after, PAGE, PAGE_BYTES).await
+}
+
 /// Returns the given position, or the position of the first entry from the given time on.
 async fn first_position(log: &dyn Log, from: From) -> Result<u64, Failure> {
     let at_us = match from {
@@ -192,4 +197,22 @@ async fn first_position(log: &dyn Log, from: From) -> Result<u64, Failure> {
         }
     }
     Ok(low + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::conformance::{batch, note, wait};
+    use crate::log::{Batch, Draft, MemoryLog};
+
+    #[test]
+    fn a_page_of_an_export_has_so_many_bytes_and_no_more() {
+        let log = MemoryLog::new();
+        let body = |bytes: usize| vec![b'x'; bytes].into();
+        let draft = |seq| Draft { body: body(PAGE_BYTES / 2), ..note(&format!("a/{seq}")) };
+        wait(log.append(Batch { entries: (1..=5).map(draft).collect(), ..batch(&["a"], &[]) }))
+            .unwrap();
+        let pages = [0, 2, 4, 5].map(|after| wait(page(&log, after)).unwrap().len());
+        assert_eq!(pages, [2, 2, 1, 0]);
+    }
 }
