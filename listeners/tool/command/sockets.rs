@@ -81,7 +81,8 @@ fn refuse<const N: usize>(
     apply_filter(&BpfProgram::try_from(filter)?)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::io::{ErrorKind, Result};
     use std::net::UdpSocket;
