@@ -1,7 +1,7 @@
 //! References in responses and in texts of authors: `$name`, `${name}` and
-//! `${name.path[0].field}`. [`filling`](super::filling) replaces them by results of actions, contents of feeds,
-//! fields of metadata and items of lists. [`parameters`](super::parameters) has the rules for what
-//! a model writes as parameters.
+//! `${name.path[0].field}`. [`filling`](super::filling) replaces them by results of actions,
+//! contents of feeds, fields of metadata and items of lists. [`parameters`](super::parameters) has
+//! the rules for what a model writes as parameters.
 //!
 //! A reference to an unknown name stays as it is written. Inserted text is never searched for
 //! references. `$$` becomes `$`, and `$5` is text. In the Markdown code of a response, every `$` is

@@ -1,5 +1,7 @@
 //! `verify`: checks whether the log is as it was written.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -8,9 +10,9 @@ use crate::audit;
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::log::{Error, Head, Log as _, SqliteLog};
-use crate::regular_file;
 
-/// The most bytes of an exported document. It is read whole.
+/// The most bytes of an exported document. It is read whole, also from a pipe, since it is the file
+/// that was asked for.
 const EXPORT_BYTES_MAX: u64 = 1 << 30;
 
 /// Verifies the whole log: every digest, every link and the chain of commits. Prints the head, the
@@ -66,11 +68,21 @@ impl Verify {
     }
 }
 
+/// Reads a document of at most [`EXPORT_BYTES_MAX`] bytes.
+fn read(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(EXPORT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > EXPORT_BYTES_MAX {
+        true => Err(io::Error::other(format!("it has more than {EXPORT_BYTES_MAX} bytes"))),
+        false => Ok(text),
+    }
+}
+
 /// Checks a document that `export` wrote.
 fn document(file: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let name = file.display();
     let unread = |it: &dyn std::fmt::Display| Failure::Untried(format!("{name}: {it}"));
-    let text = regular_file::text(file, EXPORT_BYTES_MAX).map_err(|it| unread(&it))?;
+    let text = read(file).map_err(|it| unread(&it))?;
     let report = audit::check_export(&text).map_err(|it| unread(&it))?;
     if to.json {
         to.object(&json!({

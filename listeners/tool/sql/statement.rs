@@ -1,4 +1,5 @@
-//! Runs one statement, in the process that reads the database, and returns its rows or the reason of the failure.
+//! Runs one statement, in the process that reads the database, and returns its rows or the reason
+//! of the failure.
 
 use std::path::Path;
 use std::time::Duration;

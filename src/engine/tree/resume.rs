@@ -160,8 +160,8 @@ impl Thread {
             }
             Why::Poisonous => {
                 let text = format!(
-                    "the pump ended {attempt} times while {listener} was at it, three times with nothing \
-                     else under way"
+                    "the pump ended {attempt} times while {listener} was at it, three times with \
+                     nothing else under way"
                 );
                 tracing::error!(entry = %entry.id(), %listener, "{text}; it is handled no more");
                 Fault::new(Code::Poisonous, text)

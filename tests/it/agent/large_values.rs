@@ -11,7 +11,7 @@ fn answer(replies: &str) -> (Scene, String) {
     let scene = Scene::new();
     let text = "y".repeat(900_000);
     let first = format!(
-        "<action id=\"big\">{{\"name\": \"echo\", \"parameters\": {{\"text\": \"{text}\"}}}}</action>"
+        r#"<action id="big">{{"name": "echo", "parameters": {{"text": "{text}"}}}}</action>"#
     );
     scene.write("r.txt", format!("%% script repeat=last\n%% reply\n{first}\n{replies}"));
     let agent = "{use: agent, name: a, model: m, peers: [echo]}";

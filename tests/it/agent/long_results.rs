@@ -75,21 +75,29 @@ fn a_prompt_shows_a_long_result_cut_and_the_log_and_its_name_have_all_of_it() {
     assert_eq!(world.all::<Response>(&thread)[0].text, "é".repeat(20_000));
 }
 
+/// A call whose result is long.
+const LONG: &str =
+    r#"<action id="a">{"name": "tool", "parameters": {"what": "long 20000"}}</action>"#;
+
+/// The number of the entry with the result of [`LONG`] in a world that begins with it.
+fn entry_of_result() -> u64 {
+    let (world, thread, _) = shown(None, [LONG, "<response>.</response>"]);
+    let story = world.story(&thread);
+    let at = story.iter().position(|it| it == "action > oracle: action-result");
+    at.map(|it| it as u64 + 1).unwrap()
+}
+
 #[test]
 fn what_a_prompt_cut_is_read_by_an_action() {
-    let (world, thread, seen) = shown(
-        None,
-        [
-            r#"<action id="a">{"name": "tool", "parameters": {"what": "long 20000"}}</action>"#,
-            r#"<action id="b">{"name": "read-result", "parameters": {"entry": 9, "from": 39997}}
-            </action><action id="c">{"name": "read-result", "parameters":
-            {"entry": 9, "from": 32768, "bytes": 3}}</action>
-            <action id="d">{"name": "read-result", "parameters": {"entry": 1}}</action>"#,
-            "<response>.</response>",
-        ],
+    let entry = entry_of_result();
+    let reads = format!(
+        r#"<action id="b">{{"name": "read-result", "parameters":
+        {{"entry": {entry}, "from": 39997}}}}</action>
+        <action id="c">{{"name": "read-result", "parameters":
+        {{"entry": {entry}, "from": 32768, "bytes": 3}}}}</action>
+        <action id="d">{{"name": "read-result", "parameters": {{"entry": 1}}}}</action>"#
     );
-    let entry = world.story(&thread).iter().position(|it| it == "action > oracle: action-result");
-    assert_eq!(entry, Some(8), "{:#?}", world.story(&thread));
+    let (world, thread, seen) = shown(None, [LONG, reads.leak(), "<response>.</response>"]);
     let results = last(&seen[2]);
     assert!(
         results.contains("<action-result id=\"b\" status=\"ok\">éé</action-result>"),
@@ -105,12 +113,12 @@ fn what_a_prompt_cut_is_read_by_an_action() {
 
 #[test]
 fn a_call_for_an_item_of_a_list_reads_the_results_of_its_agent() {
-    let (model, seen) = remembering([
-        r#"<action id="a">{"name": "tool", "parameters": {"what": "long 20000"}}</action>"#,
-        r#"<foreach var="n" in="[1]"><action id="b">{"name": "read-result", "parameters":
-            {"entry": 9, "from": 39997}}</action></foreach>"#,
-        "<response>.</response>",
-    ]);
+    let entry = entry_of_result();
+    let reads = format!(
+        r#"<foreach var="n" in="[1]"><action id="b">{{"name": "read-result", "parameters":
+            {{"entry": {entry}, "from": 39997}}}}</action></foreach>"#
+    );
+    let (model, seen) = remembering([LONG, reads.leak(), "<response>.</response>"]);
     let mut settings = Settings::default();
     settings.control_flow = true;
     play(|_| {

@@ -115,7 +115,8 @@ fn check_shows_each_door_that_is_not_the_usual_one() {
     let files = "use: files, settings: {root: .}";
     let listeners = |rest: &str| {
         format!(
-            "listeners:\n  - {{use: echo{rest}}}\n  - {{{files}}}\n  - {{{files}, name: all, door: true}}\n"
+            "listeners:\n  - {{use: echo{rest}}}\n  - {{{files}}}\n  \
+             - {{{files}, name: all, door: true}}\n"
         )
     };
     assert_eq!(doors(&listeners("")), ["everybody"]);

@@ -33,8 +33,8 @@ fn a_step_whose_call_is_too_large_has_failed() {
     let failed = grown(&second(""), 1);
     assert_eq!(failed["step"], "b", "{failed}");
     let reason = failed["reason"].as_str().unwrap();
-    let why = "b failed: ${steps.a} isn't filled in: the values are more than 8388608 bytes together \
-               with it";
+    let why = "b failed: ${steps.a} isn't filled in: the values are more than 8388608 bytes \
+               together with it";
     assert_eq!(reason, why);
 }
 
