@@ -142,8 +142,8 @@ fn is_in(path: &Path, above: &Path) -> bool {
     path.ancestors().any(is_above)
 }
 
-/// Returns the path without links, and then each link on the way to it. Whoever may replace one of
-/// them decides what is there.
+/// Returns the path without links, and then each link on the way to it. A program that may replace
+/// one of these links decides to which file the path leads.
 fn ways(path: &Path) -> Vec<PathBuf> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let parts = |path: &Path| -> Vec<OsString> {

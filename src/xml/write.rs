@@ -74,7 +74,7 @@ impl Writer {
     }
 
     /// Creates a writer that refuses a character that no document may hold, instead of writing
-    /// U+FFFD: for texts of somebody who can be told.
+    /// U+FFFD. It is for texts whose sender can be told of the refusal.
     #[must_use]
     pub fn strict(limits: XmlLimits) -> Writer {
         Writer { is_strict: true, ..Writer::new(limits) }

@@ -112,7 +112,7 @@ impl Record {
         let beside = self.path.with_extension(format!("new-{}", std::process::id()));
         // What a process of the same number has left is removed, and a link there isn't followed.
         let _ = fs::remove_file(&beside);
-        // Whoever may write the file accepts tools.
+        // A process that can write the file can accept tools.
         let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
         let written = made.and_then(|mut it| it.write_all(text.as_bytes()));
         written.map_err(failed)?;

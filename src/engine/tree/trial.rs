@@ -1,8 +1,8 @@
 //! Messages whose handling may be what ends the process. After three ends of the process in a row,
 //! whatever was under way at each of them is held at the next start, and handled one after another.
 //! Only a message that ends the process alone in three ways is poisonous, and handled no more: at
-//! any time, right after a start, and after a pause. Whoever kills the process at a certain time
-//! after each start hits at most one of the last two.
+//! any time, right after a start, and after a pause. An operator or a supervisor that kills the
+//! process at a certain time after each start hits at most one of the last two.
 //!
 //! The log has all that is needed for this: a handler's start is recorded with the number of the
 //! attempt, and an attempt whose end isn't recorded ended with the process.

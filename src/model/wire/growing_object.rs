@@ -3,7 +3,8 @@
 
 use serde::de::IgnoredAny;
 
-/// How far a text has been read, and what it is so far.
+/// Whether a JSON text that arrives in pieces is a whole object yet, and the place up to which the
+/// text has been read.
 #[derive(Debug, Default)]
 pub(super) struct GrowingObject {
     /// Bytes of the text that have been read.

@@ -137,8 +137,8 @@ fn spawn(payload: Element) -> SpawnThread {
     SpawnThread { metadata: None, suggested_sub_id: None, initial_payload }
 }
 
-/// Waits until `adder` gets a message behind this position of the log, or until somebody is told
-/// that nobody takes it. Returns whether `adder` gets it.
+/// Waits until `adder` gets a message behind this position of the log, or until its sender is
+/// told that nobody takes it. Returns whether `adder` gets it.
 async fn was_added(house: &House, after: u64) -> bool {
     loop {
         let entries = house.pump.log().tail(after, 100).await.unwrap();

@@ -160,7 +160,7 @@ fn check_starts_nothing_unless_it_is_told_to() {
     fs::remove_file(scene.path("broken")).unwrap();
     let live = scene.run(&["check", "--live"]).code(0);
     live.says(&["ns/mcp/words/v1}say", "Left out: bomb (", "http://x/y"]);
-    // Whoever may write the record accepts tools.
+    // A process that can write the record can accept tools.
     let mode = scene.path("mcp.lock.json").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     scene.write("broken", "");

@@ -15,7 +15,7 @@ const REFUSED: &str = "the pump began this process or an ancestor of it, and let
 const NEEDS_TOKEN: &str = "the process is in another PID namespace, so it needs a token";
 const MESSAGE: &str = "<shell xmlns=\"https://xml-pipeline.org/ns/shell/v1\"><command>sh</command>\
                        <command>-c</command><command>echo in | tr a-z A-Z</command></shell>";
-/// What comes of the message.
+/// The part of an answer that shows that the pump took the message.
 const ANSWER: &str = "<out>IN";
 
 #[test]
