@@ -22,10 +22,10 @@ use super::super::caller;
 use super::super::feed_contents::shown::Shown;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
-    AgentProgress, CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Response, Stopped,
+    AgentProgress, CognitionIn, CognitionOut, Interrupt, RateLimited, Response, Stopped,
     is_last_word,
 };
-use super::super::words::turn_policy::{TurnPolicy, number};
+use super::super::words::turn_policy::TurnPolicy;
 use super::graph::{
     ActionOutcome, CallOutcome, CancelRequest, Decision, Graph, Id, Input, Output, Part, Policy,
     Time,
@@ -48,9 +48,6 @@ pub struct Actions {
     tried: BTreeMap<Id, u32>,
     /// The calls without an answer, each with its action and the number of the attempt.
     calls: OpenCalls<(Id, u32)>,
-    /// Maps each agent to the versions of the rules ([`RULES`]) of its turns. Each pair has the
-    /// first turn with a version, and that version.
-    rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
     /// The times whose `actions-due` message is in the log, but isn't due yet.
     waiting: BTreeSet<Time>,
     latest: Latest<Effect>,
@@ -80,32 +77,12 @@ impl Actions {
         &self.graph
     }
 
-    /// The version of the rules of an agent's turn, as the turn's `cognition_in` records it. None
-    /// in turns of 0.1.0. The newest version if `turn` is None, or if the log has no turn of the
-    /// agent up to this one.
-    pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
-        let of_turn = |turn: u64| {
-            let all = self.rules.get(agent)?.iter();
-            all.rev().find(|(from, _)| *from <= turn).map(|(_, rules)| *rules)
-        };
-        turn.and_then(of_turn).unwrap_or(Some(RULES))
-    }
-
-    fn note_rules(&mut self, agent: &str, turn: u64, rules: Option<u32>) {
-        match self.rules.get_mut(agent) {
-            Some(all) if all.last().is_some_and(|(_, before)| *before == rules) => {}
-            Some(all) => all.push((turn, rules)),
-            None => drop(self.rules.insert(agent.to_owned(), vec![(turn, rules)])),
-        }
-    }
-
     /// Drops the unfinished actions at the beginning of a fork. They continue only in the thread in
     /// which they began.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        let (thread, rules) = (self.thread.clone(), std::mem::take(&mut self.rules));
-        let feeds = std::mem::take(&mut self.feeds);
-        *self = Actions { graph, feeds, thread, rules, ..Actions::default() };
+        let (thread, feeds) = (self.thread.clone(), std::mem::take(&mut self.feeds));
+        *self = Actions { graph, feeds, thread, ..Actions::default() };
     }
 
     /// Records calls, and other entries that the graph depends on.
@@ -128,16 +105,15 @@ impl Actions {
         }
     }
 
-    /// Records the policy of a turn's actions, the contents of the agent's feeds in the turn's
-    /// prompt, and the version of the rules.
+    /// Records the policy of a turn's actions, and the contents of the agent's feeds in the turn's
+    /// prompt.
     fn observe_turn(&mut self, entry: &Entry) {
         let policy = entry.element().ok().and_then(TurnPolicy::of);
-        let Some(TurnPolicy { turn, rules, dispatch, action_limits }) = policy else { return };
+        let Some(TurnPolicy { turn, dispatch, action_limits }) = policy else { return };
         let policy = Policy { dispatch, limits: action_limits.unwrap_or_default().limits() };
         let agent: Arc<str> = entry.from().into();
         self.graph.begins(&agent, turn, policy);
         self.graph.shows(&agent, turn, self.feeds.contents(&agent));
-        self.note_rules(entry.from(), turn, rules);
     }
 
     /// Takes over a result that the log has. If the graph has computed another status, the recorded
@@ -196,13 +172,6 @@ impl Actions {
         self.calls.record(entry, (id, attempt));
     }
 
-    /// Whether an action belongs to a turn of 0.1.0. In such turns, `agent-stopped` was an answer
-    /// like any other.
-    fn is_old(&self, id: Id) -> bool {
-        let Some(asked) = self.asked.get(&id) else { return false };
-        self.rules(asked.from(), number(asked, "turn")).is_none()
-    }
-
     /// The graph's input for a message to `action`. None if the message leads to no input.
     fn input(&mut self, entry: &Entry) -> Option<Input> {
         let from: Arc<str> = entry.from().into();
@@ -237,12 +206,12 @@ impl Actions {
             if entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
                 return None;
             }
-            return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
+            return Some(Input::Replied(call.0, call.1, replied(entry)?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
             let call = self.calls.in_thread(&result.thread)?;
-            return Some(Input::Replied(call.0, call.1, ended(result, self.is_old(call.0))));
+            return Some(Input::Replied(call.0, call.1, ended(result)));
         }
         if entry.reply_to().is_some() {
             return None;
@@ -326,7 +295,7 @@ impl From<PartialResult> for Part {
 }
 
 /// The outcome of the call that an entry answers. None if the call continues in a thread.
-fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
+fn replied(entry: &Entry) -> Option<CallOutcome> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
             return None;
@@ -340,7 +309,7 @@ fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     }
     let answer = entry.element().ok().cloned();
     let is_error = entry.flags().contains(Flags::ERROR);
-    if let Some(stop) = entry.decode_if::<Stopped>().filter(|_| !is_old) {
+    if let Some(stop) = entry.decode_if::<Stopped>() {
         return Some(stopped(entry.from(), &stop, answer));
     }
     match answer {
@@ -388,8 +357,8 @@ fn stopped(who: &str, stopped: &Stopped, answer: Option<Element>) -> CallOutcome
 }
 
 /// The outcome of a call whose thread has ended.
-fn ended(result: ThreadResult, is_old: bool) -> CallOutcome {
-    let payload = result.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
+fn ended(result: ThreadResult) -> CallOutcome {
+    let payload = result.payload.as_ref().filter(|it| it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
         return stopped(&result.thread, &read, result.payload);
     }

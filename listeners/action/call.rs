@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
 use super::super::metadata::METADATA;
-use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
+use super::super::words::agent::is_offered;
 use super::filling::{Filling, put};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open_payload::open_payload;
@@ -184,12 +184,11 @@ pub(super) fn with_peers(
     all: &Capabilities,
     agent: &str,
     definition: &ActionDefinition,
-    rules: Option<u32>,
 ) -> ActionError {
     let action = &definition.action;
     let is_internal = matches!(action.kind, ActionKind::Internal | ActionKind::ContextFeed);
     let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
-    let Some(peers) = peers.filter(|_| explains_mistakes(rules) && !is_internal) else {
+    let Some(peers) = peers.filter(|_| !is_internal) else {
         return error;
     };
     if error.code != undeliverable().code {
@@ -418,15 +417,10 @@ impl ElementsWriter<'_> {
 pub(super) struct ResolvedValues(BTreeMap<String, Lookup<'static>>);
 
 impl ResolvedValues {
-    /// Converts the graph's values to JSON, by the organism's schemas. `rules` is the version of
-    /// the rules for agents (`RULES`) in the turn.
-    pub(super) fn of(
-        all: &Capabilities,
-        values: &graph::Values,
-        rules: Option<u32>,
-    ) -> ResolvedValues {
+    /// Converts the graph's values to JSON, by the organism's schemas.
+    pub(super) fn of(all: &Capabilities, values: &graph::Values) -> ResolvedValues {
         let each = values.iter();
-        ResolvedValues(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
+        ResolvedValues(each.map(|(name, it)| (name.clone(), lookup(all, it))).collect())
     }
 
     /// Resolves references to metadata with a path, such as `${metadata.status}`, to these fields.
@@ -447,18 +441,16 @@ impl ResolvedValues {
     }
 }
 
-/// Converts a value of the graph to the value that replaces a reference. `rules` is the version of
-/// the rules of the turn.
+/// Converts a value of the graph to the value that replaces a reference.
 #[must_use]
-pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
+pub fn lookup(all: &Capabilities, value: &graph::Value) -> Lookup<'static> {
     let known: KnownValue = match value {
         graph::Value::Result(None) => Value::Null.into(),
-        graph::Value::Result(Some(it)) => known(all, it, rules),
+        graph::Value::Result(Some(it)) => known(all, it),
         graph::Value::List(answers) => {
             let each = answers.iter();
-            let value = |it: &Option<Element>| {
-                it.as_ref().map_or(Value::Null, |it| known(all, it, rules).value)
-            };
+            let value =
+                |it: &Option<Element>| it.as_ref().map_or(Value::Null, |it| known(all, it).value);
             Value::Array(each.map(value).collect()).into()
         }
         graph::Value::Item(it) => it.clone().into(),
@@ -498,13 +490,9 @@ fn fenced(text: &str) -> Option<&str> {
 
 /// Returns a warning if the action's `type` isn't the type of the called listener, or if the action
 /// has the field `metadata` and the called listener isn't an agent.
-pub(super) fn oddity(
-    definition: &ActionDefinition,
-    called: &Called<'_>,
-    rules: Option<u32>,
-) -> Option<String> {
+pub(super) fn oddity(definition: &ActionDefinition, called: &Called<'_>) -> Option<String> {
     let Described { name, kind, .. } = called.listener;
-    match said_kind(&definition.action, rules).filter(|said| said != kind) {
+    match said_kind(&definition.action).filter(|said| said != kind) {
         Some(said) => Some(format!("type is {said}, but {name} is of the type {kind}")),
         None if definition.action.metadata.is_some() && kind != AGENT => {
             Some(format!("metadata says what a called agent gets, and {name} is no agent"))
@@ -514,9 +502,9 @@ pub(super) fn oddity(
 }
 
 /// The listener type that an action states. None if the action states no type.
-fn said_kind(action: &Action, rules: Option<u32>) -> Option<&'static str> {
+fn said_kind(action: &Action) -> Option<&'static str> {
     // The native tool calls of a provider have no place for a type.
-    if action.dialect == Some(Dialect::Native) && says_no_type(rules) {
+    if action.dialect == Some(Dialect::Native) {
         return None;
     }
     match action.kind {

@@ -22,8 +22,6 @@ pub(super) struct Decider<'a> {
     pub(super) all: &'a Capabilities,
     pub(super) definition: &'a ActionDefinition,
     pub(super) seen: &'a SeenNames,
-    /// The version of the rules of the action's turn.
-    pub(super) rules: Option<u32>,
 }
 
 /// An item of a list: its number from 0, the name of the block's variable, and its value.
@@ -118,7 +116,7 @@ impl Decider<'_> {
         };
         let mut filling = Filling::default();
         let names = |name: &str| match self.seen.get(name) {
-            Some(it) => lookup(self.all, &it.value, self.rules),
+            Some(it) => lookup(self.all, &it.value),
             None => Lookup::Unknown,
         };
         let whole = Value::String(reference);
@@ -172,7 +170,7 @@ impl Decider<'_> {
             }
             _ => None,
         };
-        let found = match lookup(self.all, own.as_ref().unwrap_or(&seen.value), self.rules) {
+        let found = match lookup(self.all, own.as_ref().unwrap_or(&seen.value)) {
             Lookup::Value(known) => {
                 let path: Vec<&str> = path.iter().map(|it| &**it).collect();
                 known.at(&path).ok().cloned()

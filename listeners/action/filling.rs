@@ -216,7 +216,6 @@ pub(super) fn put(value: &Value, text: &mut String) {
 mod tests {
     use std::borrow::Cow;
 
-    use pumphouse::reply::Reading;
     use serde_json::json;
 
     use super::super::variables::{KnownValue, in_prose, names_in, names_in_prose};
@@ -332,9 +331,9 @@ mod tests {
     /// Checks the text that a response becomes, and the names that it refers to.
     #[track_caller]
     fn check_prose(text: &str, expected: &str, names: &[&str]) {
-        assert_eq!(fill(&in_prose(text, Reading::default()), lookup).text, expected);
-        assert_eq!(names_in_prose(text, Reading::default()), names, "{text}");
-        for piece in in_prose(text, Reading::default()) {
+        assert_eq!(fill(&in_prose(text), lookup).text, expected);
+        assert_eq!(names_in_prose(text), names, "{text}");
+        for piece in in_prose(text) {
             let Piece::Reference(reference) = piece else { continue };
             assert!(text[reference.at..].starts_with(reference.whole), "{text}");
         }
@@ -428,6 +427,6 @@ mod tests {
         let open = "${y".repeat(1 << 20);
         assert_eq!(pieces(&open), [Piece::Text(&open)]);
         let code = "`$y` $y ".repeat(1 << 18);
-        assert_eq!(references(&in_prose(&code, Reading::default())).count(), 1 << 18);
+        assert_eq!(references(&in_prose(&code)).count(), 1 << 18);
     }
 }

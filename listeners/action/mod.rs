@@ -36,7 +36,6 @@ use pumphouse::id::EntryId;
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Context, Described, FromContext, IntoEmit, Need, Withdraw};
 use pumphouse::prelude::*;
-use pumphouse::schema::json;
 use serde_json::Value;
 
 pub use self::actions::{Actions, action_of};
@@ -168,9 +167,8 @@ impl Handling {
                         }
                     }
                 }
-                Effect::Output(Output::Decide { action, agent, definition, seen }, _) => {
-                    let rules = self.actions.0.rules(agent, definition.action.turn);
-                    let decider = Decider { all: &self.capabilities, definition, seen, rules };
+                Effect::Output(Output::Decide { action, definition, seen, .. }, _) => {
+                    let decider = Decider { all: &self.capabilities, definition, seen };
                     emissions.decisions.push(Again(decider.decision(*action)));
                 }
                 Effect::Output(output, Some(asked)) => {
@@ -203,24 +201,20 @@ impl Handling {
         values: &ResolvedValues,
     ) -> Result<(String, Element), ActionError> {
         let all = &self.capabilities;
-        let called = called(all, agent, definition, &self.settings.0).map_err(|why| {
-            let rules = self.actions.0.rules(agent, definition.action.turn);
-            with_peers(why, all, agent, definition, rules)
-        })?;
+        let called = called(all, agent, definition, &self.settings.0)
+            .map_err(|why| with_peers(why, all, agent, definition))?;
         let payload = payload(definition, &called, values)?;
         Ok((called.listener.name.clone(), payload))
     }
 
-    /// The values of the references in an action, such as `$name`. How a value is read depends on
-    /// the version of the rules for agents (`RULES`) in the action's turn.
+    /// The values of the references in an action, such as `$name`.
     fn values(
         &self,
         agent: &str,
         definition: &graph::ActionDefinition,
         values: &graph::Values,
     ) -> ResolvedValues {
-        let rules = self.actions.0.rules(agent, definition.action.turn);
-        let resolved = ResolvedValues::of(&self.capabilities, values, rules);
+        let resolved = ResolvedValues::of(&self.capabilities, values);
         let is_action = values.get(METADATA).is_some_and(graph::Value::is_of_action);
         match self.metadata(agent, definition) {
             Some(fields) if !is_action => resolved.with_metadata(&fields),
@@ -251,8 +245,8 @@ impl Handling {
         let Output::Result { answers, item, done, .. } = output else { return None };
         let action = &definition.action;
         let ActionOutcome { status, answer, error, because } = &**done;
-        let (all, rules) = (&self.capabilities, self.actions.0.rules(agent, action.turn));
-        let json = |it: &Element| known(all, it, rules).value;
+        let all = &self.capabilities;
+        let json = |it: &Element| known(all, it).value;
         let listed = answers.as_ref().map(|answers| {
             answers.iter().map(|it| it.as_ref().map_or(Value::Null, json)).collect()
         });
@@ -261,14 +255,11 @@ impl Handling {
             (Status::Ok, None) => Some(Value::Null),
             (_, it) => it.as_ref().map(json),
         };
-        let value = value.map(|value| match rules {
-            Some(_) => ResultValue::from(value),
-            None => ResultValue { form: None, text: json::text(&value) },
-        });
+        let value = value.map(ResultValue::from);
         let mut error = error.clone();
         // The error of a stopped agent has a good message already.
         let told = answer.as_ref().filter(|it| it.name() != Stopped::NAME);
-        if let (Some(error), Some(answer), Some(_)) = (&mut error, told, rules) {
+        if let (Some(error), Some(answer)) = (&mut error, told) {
             error.message = match sentence(all, answer) {
                 said if said.is_empty() => format!("{} says no more", action.name),
                 said => said,
@@ -317,14 +308,13 @@ impl Handling {
             return Vec::new();
         };
         let unresolved = unresolved(definition, called.schema, values);
-        let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
         let unknown = unresolved.iter().filter(|it| it.missing.is_none()).take(UNKNOWN_MAX);
         let unresolved = unknown.map(|it| match it.name == *own {
             true => format!("{} stays as it is: {own} is this action itself", it.reference),
             false => it.advised(self.actions.0.graph().known(agent)),
         });
-        oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
+        oddity(definition, &called).into_iter().chain(unresolved).collect()
     }
 }
 

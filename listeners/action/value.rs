@@ -6,7 +6,6 @@ use pumphouse::schema::{self, Schema};
 use pumphouse::xml::View;
 use serde_json::{Map, Value};
 
-use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
 /// The value of a payload as JSON: the first field that its type marks with `#[payload(value)]` and
@@ -15,25 +14,18 @@ use super::variables::KnownValue;
 /// the whole payload. If the schema is unknown, the value is a string with the payload's XML.
 #[must_use]
 pub fn value(all: &Capabilities, payload: &Element) -> Value {
-    known(all, payload, Some(RULES)).value
+    known(all, payload).value
 }
 
 /// The value of a payload, as [`value`] computes it. If the value is only a part of the payload,
-/// `fields` holds the whole payload. `rules` is the version of the rules for agents ([`RULES`])
-/// that the turn's `cognition_in` records.
+/// `fields` holds the whole payload.
 #[must_use]
-pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> KnownValue {
+pub fn known(all: &Capabilities, payload: &Element) -> KnownValue {
     let Some((schema, json)) = all.schema(&payload.name()).and_then(|it| with_json(it, payload))
     else {
         return Value::String(xml(payload)).into();
     };
-    let value = schema::value(schema, &json);
-    if rules.is_none() {
-        // In 0.1.0 no field was marked, and a path led into the value only.
-        let is_one = schema.shape.fields().count() == 1;
-        return value.filter(|_| is_one).unwrap_or(json).into();
-    }
-    let Some(value) = value else { return json.into() };
+    let Some(value) = schema::value(schema, &json) else { return json.into() };
     // The value may stand for data that the payload has, too, or be data as a text. Paths lead into
     // the data.
     let body = schema::values(schema, &json).into_iter().nth(1).or_else(|| data(&value));
@@ -241,9 +233,7 @@ mod tests {
         let wrong = Wrong { at: 3, reason: "closed".into(), place: None }.encode().unwrap();
         assert_eq!(of(wrong), json!({ "at": 3, "reason": "closed" }));
         let fields = json!({ "title": "T", "size": 7, "next": 7, "more": true, "link": ["a"] });
-        assert_eq!(known(&all, &page(Some(7)), Some(RULES)).fields, Some(fields.clone()));
-        let before = KnownValue { value: fields, ..KnownValue::default() };
-        assert_eq!(known(&all, &page(Some(7)), None), before, "0.1.0 knew no marks");
+        assert_eq!(known(&all, &page(Some(7))).fields, Some(fields));
     }
 
     #[test]
@@ -252,7 +242,7 @@ mod tests {
         let check = |text: Option<&str>, path: &[&str], expected: Result<Value, &str>| {
             let said =
                 Said { name: "ours".into(), text: text.map(Into::into), data: Json(data.clone()) };
-            let known = known(&all(), &said.encode().unwrap(), Some(RULES));
+            let known = known(&all(), &said.encode().unwrap());
             assert_eq!(known.at(path).cloned(), expected, "{path:?}");
         };
         for text in [None, Some("In words.")] {

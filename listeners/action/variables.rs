@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use pumphouse::reply::Reading;
+use pumphouse::reply::code_ranges;
 use serde_json::Value;
 
 use super::super::metadata::METADATA;
@@ -119,8 +119,8 @@ pub fn names(text: &str) -> Vec<&str> {
 
 /// The names that a response refers to.
 #[must_use]
-pub fn names_in_prose(text: &str, reading: Reading) -> Vec<&str> {
-    names_among(&in_prose(text, reading))
+pub fn names_in_prose(text: &str) -> Vec<&str> {
+    names_among(&in_prose(text))
 }
 
 fn names_among<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
@@ -177,10 +177,9 @@ pub struct Reference<'a> {
 }
 
 /// Splits a response into pieces. In fences and code spans of its Markdown, nothing is a reference.
-/// `reading` has the rules by which code is recognised.
 #[must_use]
-pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
-    let code = if text.contains('$') { reading.code_ranges(text) } else { Vec::new() };
+pub fn in_prose(text: &str) -> Vec<Piece<'_>> {
+    let code = if text.contains('$') { code_ranges(text) } else { Vec::new() };
     split(text, &code)
 }
 

@@ -26,7 +26,7 @@ use super::metadata_references::with_metadata;
 use super::mind::{HeldBack, Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
 use super::provider_limits::FILTERED;
-use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
+use super::words::{Interrupt, Notice, Response, Stopped};
 
 impl TurnContext {
     /// Delivers and withdraws waiting responses, and ends work, until a turn is next or nothing is
@@ -149,7 +149,7 @@ impl TurnContext {
                 }
             }
         } else {
-            let mut filled = self.filled(&waiting, mind, mind.rules, &|_| None);
+            let mut filled = self.filled(&waiting, mind, &|_| None);
             if waiting.is_final {
                 filled.text = whole(mind, filled.text);
             }
@@ -231,8 +231,7 @@ impl TurnContext {
             _ => Outcome::Failed,
         };
         let reason = reason.to_owned();
-        let until_said = Some(until).filter(|_| !self.is_old());
-        let it = Stopped { turns: mind.turns, reason, until: until_said, text };
+        let it = Stopped { turns: mind.turns, reason, until, text };
         emissions.add(Answer::new(self.entries(&asked).await?, it).outcome(outcome));
         mind.stop_work(stop, until);
         Ok(())
@@ -276,7 +275,7 @@ impl TurnContext {
     /// Returns the reason why the agent stops, as a word and as a sentence.
     fn reason(&self, why: StopReason, mind: &Mind) -> (&'static str, String) {
         match why {
-            StopReason::Turns if mind.turns_spent(&self.rules()) < self.rules().max_turns => {
+            StopReason::Turns if mind.turns_spent() < self.rules().max_turns => {
                 let text = format!("The budget has no room for a turn after turn {}.", mind.turns);
                 (Stopped::BUDGET, text)
             }
@@ -289,7 +288,7 @@ impl TurnContext {
             }
             StopReason::Model => {
                 let text = format!("The model failed {} times in a row", mind.failures());
-                let why = if self.is_old() { ".".to_owned() } else { format!(": {}", mind.error) };
+                let why = format!(": {}", mind.error);
                 ("model", text + &why)
             }
             StopReason::Repeated => {
@@ -301,7 +300,7 @@ impl TurnContext {
             }
             StopReason::Idle => {
                 let text = format!("{} turns in a row did nothing.", mind.idle);
-                let is_told = mind.is_filtered() && explains_mistakes(mind.rules);
+                let is_told = mind.is_filtered();
                 ("idle", if is_told { format!("{text} {FILTERED}") } else { text })
             }
         }
@@ -343,7 +342,6 @@ impl TurnContext {
         &self,
         waiting: &PendingResponse,
         mind: &Mind,
-        rules: Option<u32>,
         own: &dyn Fn(&str) -> Option<Lookup<'static>>,
     ) -> FilledResponse {
         let (agent, turn) = (&*self.agent().name, waiting.turn);
@@ -367,22 +365,14 @@ impl TurnContext {
                 Meaning::Nothing if mind.has_failed(name, turn) => Some(Found::Failed),
                 Meaning::Nothing => None,
             };
-            let found = value.map(|it| call::lookup(&self.capabilities, &it, rules));
+            let found = value.map(|it| call::lookup(&self.capabilities, &it));
             let fields = &self.agent().settings.metadata;
             if name == METADATA && !fields.is_empty() && !is_action {
                 return with_metadata(found, fields, &waiting.metadata);
             }
-            match found {
-                // In threads of 0.1.0, only actions that succeeded had values.
-                Some(Lookup::Failed | Lookup::Unavailable) if rules.is_none() => Lookup::Unknown,
-                it => it.unwrap_or(Lookup::Unknown),
-            }
+            found.unwrap_or(Lookup::Unknown)
         };
-        if rules.is_none() {
-            let text = filling::resolve(&waiting.text, value).text;
-            return FilledResponse::sound(text);
-        }
-        let pieces = variables::in_prose(&waiting.text, reading(rules));
+        let pieces = variables::in_prose(&waiting.text);
         let filled = filling::fill(&pieces, value);
         let mut lost: Vec<String> = Vec::new();
         let is_lost = |it: &&Unresolved| it.is_too_large || it.reference.starts_with("${");
@@ -414,9 +404,8 @@ impl TurnContext {
         metadata: Map<String, Value>,
         own: &dyn Fn(&str) -> Option<Lookup<'static>>,
     ) -> String {
-        let rules = self.form(&[]).1;
         let pending = PendingResponse::now(turn, text, metadata);
-        self.filled(&pending, &self.mind, rules, own).text
+        self.filled(&pending, &self.mind, own).text
     }
 }
 

@@ -31,7 +31,7 @@ const REPLY_TOKENS_MIN: u64 = 256;
 pub(super) struct Prepared {
     pub(super) prompt: Prompt,
     /// The mark of the prompt's lines. None before form 6.
-    pub(super) mark: Option<String>,
+    pub(super) mark: String,
     /// The built-in feeds of the prompt whose content differs from what the thread last recorded.
     pub(super) changed: Vec<ContextFeed>,
     /// The feeds that the prompt leaves out.
@@ -166,7 +166,7 @@ impl TurnContext {
         (is_short, result_bytes): (bool, u64),
     ) -> Result<Prepared, Fault> {
         let (feeds, changed) = match earlier {
-            [] => self.feeds(turn, is_short),
+            [] => self.feeds(is_short),
             sent => {
                 let mut shown = Shown::clone(&self.feed_inputs.feeds);
                 sent.iter().for_each(|it| shown.apply(it));
@@ -176,16 +176,12 @@ impl TurnContext {
         };
         let attachments = self.attachments(earlier);
         let mark = self.mark(earlier);
-        let mark = mark.as_deref().unwrap_or_default();
-        let form = Form::new(self.form(earlier).0);
-        let form = Form { result_bytes, attachments: &attachments, mark, ..form };
+        let form = Form { result_bytes, attachments: &attachments, ..Form::new(&mark) };
         let form = form.offering(system.tools.all());
         let mut prompt = self.prompt(system, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
-        // Before form 5, turns didn't record skipped feeds.
-        let skipped = if form.number > 4 { feeds.skipped() } else { Vec::new() };
-        let mark = Some(mark.to_owned()).filter(|it| !it.is_empty());
+        let skipped = feeds.skipped();
         Ok(Prepared {
             prompt,
             mark,

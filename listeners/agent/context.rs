@@ -27,7 +27,6 @@ use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta,
     ModelFailed, Notice, ReasoningSigned, Repair, Response, ResponseWaits, Thought,
-    begins_with_protocol,
 };
 
 /// The state of a running agent: its settings, its model, and its system prompts. Each system
@@ -39,8 +38,6 @@ pub(super) struct AgentState {
     /// The system prompt for a model that has to follow an answer format.
     structured: OnceLock<SystemPrompt>,
     format: OnceLock<Option<Arc<AnswerFormat>>>,
-    /// The system prompt by rules before 5, for replayed and resumed turns of older versions.
-    before_5: OnceLock<SystemPrompt>,
     /// Whether the model failed when it was last asked.
     is_down: AtomicBool,
     /// Held while a change of `is_down` is recorded, so that the log has the changes in order.
@@ -50,27 +47,16 @@ pub(super) struct AgentState {
 impl AgentState {
     pub(super) fn new(agent: Agent) -> AgentState {
         let (current, structured) = (OnceLock::new(), OnceLock::new());
-        let (before_5, format) = (OnceLock::new(), OnceLock::new());
-        let (is_down, telling) = (AtomicBool::new(false), Mutex::default());
-        AgentState { agent, current, structured, before_5, format, is_down, telling }
+        let (format, is_down) = (OnceLock::new(), AtomicBool::new(false));
+        AgentState { agent, current, structured, format, is_down, telling: Mutex::default() }
     }
 
-    /// Returns the system prompt under the rules of a turn, with its tools and with the
-    /// configuration for reading replies.
-    pub(super) fn system_prompt(
-        &self,
-        all: &Capabilities,
-        rules: Option<u32>,
-        is_structured: bool,
-    ) -> &SystemPrompt {
-        let format = self.format(all).filter(|_| is_structured);
-        match (begins_with_protocol(rules), format) {
-            (true, None) => self.current.get_or_init(|| SystemPrompt::new(&self.agent, all, None)),
-            (true, format) => {
-                let current = || SystemPrompt::new(&self.agent, all, format.cloned());
-                self.structured.get_or_init(current)
-            }
-            (false, _) => self.before_5.get_or_init(|| SystemPrompt::before_5(&self.agent, all)),
+    /// Returns the system prompt, with its tools and with the configuration for reading replies.
+    pub(super) fn system_prompt(&self, all: &Capabilities, is_structured: bool) -> &SystemPrompt {
+        let new = |format| SystemPrompt::new(&self.agent, all, format);
+        match self.format(all).filter(|_| is_structured) {
+            None => self.current.get_or_init(|| new(None)),
+            format => self.structured.get_or_init(|| new(format.cloned())),
         }
     }
 }

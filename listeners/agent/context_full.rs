@@ -134,11 +134,6 @@ impl TurnContext {
     /// prompt that fitted, the number is at most half of what that clear kept. None if that clear
     /// kept one message.
     pub(super) fn keeps(&self, prompt: &Prompt) -> Option<u64> {
-        // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
-        let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
-        if let Some(then) = then {
-            return then.keep;
-        }
         let keep = self.kept(self.agent().settings.context_keep, prompt);
         match self.mind.cleared {
             Some(1) => None,

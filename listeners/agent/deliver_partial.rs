@@ -13,7 +13,7 @@ use super::super::action::variables::{self, Lookup, Piece, Reference};
 use super::super::action::words::{ActionResult, METADATA};
 use super::generation::OngoingGeneration;
 use super::partial::WaitingPartial;
-use super::words::{Response, reading};
+use super::words::Response;
 
 impl OngoingGeneration<'_> {
     /// Takes the results that have come for actions of this turn.
@@ -34,7 +34,7 @@ impl OngoingGeneration<'_> {
         if !mind.pending.is_empty() || !partials.is_past_syncs(partial.after) {
             return None;
         }
-        let pieces = variables::in_prose(&partial.text, reading(self.rules));
+        let pieces = variables::in_prose(&partial.text);
         // A field of metadata has the value that it had at the response's place in the reply.
         let means_field = !partials.has(METADATA) && !mind.knows(METADATA);
         let is_field = |it: &Reference<'_>| {

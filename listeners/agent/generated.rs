@@ -59,15 +59,12 @@ pub(super) struct Generation {
     pub(super) calls: usize,
     /// The number of `sync` calls that began.
     pub(super) syncs: usize,
-    /// The number of calls that began and aren't `fire_and_forget`.
-    pub(super) heeded: usize,
     /// The number of responses that are held back until the results of calls have come.
     pub(super) waiting: usize,
     /// Whether the reply tried to do something: a call, a response, a payload, metadata or the
     /// agent's own root, even if it was refused.
     pub(super) did: bool,
-    /// As `did`, but without final responses, metadata and broken elements. Logs of Pumphouse 0.1.0
-    /// are read with this flag in place of `did`.
+    /// As `did`, but without final responses, metadata and broken elements.
     pub(super) acted: bool,
     /// Whether the reply had a thought.
     pub(super) thought: bool,
@@ -119,7 +116,6 @@ impl Generation {
     pub(super) fn begins(&mut self, action: &Action) {
         self.calls += 1;
         self.syncs += usize::from(action.mode == Mode::Sync);
-        self.heeded += usize::from(action.mode != Mode::FireAndForget);
         self.gist.calls.push(format!("{} ({})", action.name, action.id));
     }
 
@@ -145,6 +141,4 @@ pub(super) struct FinalAnswer {
     pub(super) finale: Option<Element>,
     /// Whether the answer is held back until the results of calls have come.
     pub(super) waits: bool,
-    /// The place of the answer in the reply: the byte offsets of its beginning and its end.
-    pub(super) place: (usize, usize),
 }

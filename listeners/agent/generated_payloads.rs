@@ -37,7 +37,7 @@ impl OngoingGeneration<'_> {
             return self.refuses(local, text, None).await;
         };
         let is_checklist = name == TodoUntil::NAME || name == TodoComplete::NAME;
-        if self.is_last && !is_checklist && !self.context.is_old() {
+        if self.is_last && !is_checklist {
             return self.refuses(local, LAST.to_owned(), None).await;
         }
         match self.context.capabilities.understand(&element, &name) {
@@ -106,10 +106,9 @@ impl OngoingGeneration<'_> {
         };
         match capabilities.understand(element, name) {
             Ok(element) => {
-                let is_free = self.context.is_old()
-                    || self.context.mind.is_free(&[], true)
-                        && self.spoken.waiting == 0
-                        && self.spoken.calls == 0;
+                let is_free = self.context.mind.is_free(&[], true)
+                    && self.spoken.waiting == 0
+                    && self.spoken.calls == 0;
                 if !is_free {
                     let waits = ResponseWaits {
                         turn: self.turn,
@@ -124,7 +123,7 @@ impl OngoingGeneration<'_> {
                 }
                 let (text, metadata, waits) = (String::new(), Map::new(), !is_free);
                 let finale = Some(element);
-                self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits, place });
+                self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits });
                 Ok(())
             }
             Err(fault) => self.misunderstood(local, &fault).await,

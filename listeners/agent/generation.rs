@@ -5,7 +5,6 @@ use std::iter::Peekable;
 
 use pumphouse::model::{Prompt, Signed};
 use pumphouse::prelude::*;
-use pumphouse::reply::Reading;
 use pumphouse::schema::json;
 use pumphouse::wire::Json;
 use pumphouse::wire::budget::Charge;
@@ -30,7 +29,6 @@ use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response, ResponseWaits, Thought,
-    places_calls, reading,
 };
 
 /// The notice about a call in an agent's last turn.
@@ -40,9 +38,6 @@ pub(super) const LAST: &str = "This was your last turn: no action runs. Give you
 pub(super) struct OngoingGeneration<'a> {
     pub(super) context: &'a TurnContext,
     pub(super) turn: u64,
-    /// The version of the rules by which the reply is read. None means those of 0.1.0.
-    pub(super) rules: Option<u32>,
-    reading: Reading,
     pub(super) is_last: bool,
     /// The partial responses that the log has of this turn, if an earlier attempt or the replayed
     /// handling sent some. A resumed turn sends the recorded texts, since replacing the references
@@ -80,7 +75,7 @@ impl<'a> OngoingGeneration<'a> {
         is_last: bool,
         earlier: &[Entry],
     ) -> OngoingGeneration<'a> {
-        let (spoken, rules) = (Generation::default(), context.reading_rules(earlier));
+        let spoken = Generation::default();
         let known = match earlier {
             [] => context.record.0.as_deref(),
             sent => Some(sent),
@@ -90,8 +85,6 @@ impl<'a> OngoingGeneration<'a> {
         OngoingGeneration {
             context,
             turn,
-            rules,
-            reading: reading(rules),
             is_last,
             earlier: earlier.unwrap_or_default().into_iter().peekable(),
             recorded_waits: waits,
@@ -116,7 +109,7 @@ impl<'a> OngoingGeneration<'a> {
     ) -> Result<Generation, Fault> {
         self.reserved = reserved.clone();
         let agent = self.context.agent();
-        let mut reader = ReplyReader::new(self.turn, &system.reading, &agent.settings, self.rules);
+        let mut reader = ReplyReader::new(self.turn, &system.reading, &agent.settings);
         reader.may_call(Callable::of(&self.context.capabilities, &agent.name));
         if system.format.is_some() {
             reader.may_be_json();
@@ -139,9 +132,7 @@ impl<'a> OngoingGeneration<'a> {
         if let Some(it) = ReasoningSigned::of(self.turn, &self.signed) {
             self.context.out.signed.send(Note(it)).await?;
         }
-        if places_calls(self.rules) {
-            self.spoken.natives = reader.places();
-        }
+        self.spoken.natives = reader.places();
         let json = reader.json();
         let cut = self.spoken.cut_short();
         let (text, parts, words) = reader.finished(cut);
@@ -154,7 +145,7 @@ impl<'a> OngoingGeneration<'a> {
             self.answers(format, json, words).await?;
         } else if let Some((from, to)) = words
             && self.spoken.is_only_text()
-            && let Some(text) = self.context.words_as_response(&self.spoken, self.rules, (from, to))
+            && let Some(text) = self.context.words_as_response(&self.spoken, (from, to))
         {
             self.spoken.went_out |= cut.is_some();
             self.response(Some(cut.is_none()), text, from, to).await?;
@@ -250,7 +241,7 @@ impl<'a> OngoingGeneration<'a> {
                 self.live(within, text);
             }
             ReplyPart::Thought(it) => {
-                let text = it.recorded(&self.unsent, self.reading);
+                let text = it.recorded(&self.unsent);
                 if !text.is_empty() {
                     self.spoken.thought = true;
                     self.spoken.gist.thought = Some(text.clone());
@@ -271,7 +262,7 @@ impl<'a> OngoingGeneration<'a> {
                 }
             }
             ReplyPart::Metadata(it) => return self.metadata(it).await,
-            ReplyPart::Own if self.is_last && !self.context.is_old() => {
+            ReplyPart::Own if self.is_last => {
                 return self
                     .refuses(&*self.context.agent().name.clone(), LAST.to_owned(), None)
                     .await;
@@ -339,7 +330,7 @@ impl<'a> OngoingGeneration<'a> {
                 let settings = &self.context.agent().settings;
                 action.references = settings.references_of(action.dialect);
                 note_metadata(&mut action, |field| self.field(field));
-                note_fields(&mut action, self.rules, |field| self.declared_field(field));
+                note_fields(&mut action, |field| self.declared_field(field));
                 self.context.hand_metadata(&mut action);
                 untimed(&mut action, &self.context.capabilities);
                 self.spoken.begins(&action);
@@ -374,12 +365,12 @@ impl<'a> OngoingGeneration<'a> {
         let has_references = self.context.agent().settings.has_references();
         let (mut names, mut metadata) = (Vec::new(), Map::new());
         if has_references {
-            names = variables::names_in_prose(&text, self.reading);
-            metadata = metadata_in(&text, self.rules, |field| self.declared_field(field));
+            names = variables::names_in_prose(&text);
+            metadata = metadata_in(&text, |field| self.declared_field(field));
         }
         let is_free = self.is_free(&names, is_final);
         let mut on: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        if !is_final && !is_free && !self.context.is_old() {
+        if !is_final && !is_free {
             let after = self.partials.count();
             let partial = WaitingPartial { text: text.clone(), metadata: metadata.clone(), after };
             match self.deliver_by_now(partial, from).await? {
@@ -387,10 +378,9 @@ impl<'a> OngoingGeneration<'a> {
                 None => return Ok(()),
             }
         }
-        if !is_free && !self.context.is_old() {
+        if !is_free {
             let mut has_metadata = false;
-            // `metadata` is listed once. An action's name is listed as often as the text has it, as
-            // in older logs.
+            // `metadata` is listed once. An action's name is listed as often as the text has it.
             on.retain(|it| it != METADATA || !std::mem::replace(&mut has_metadata, true));
             let waits = ResponseWaits {
                 turn: self.turn,
@@ -404,8 +394,8 @@ impl<'a> OngoingGeneration<'a> {
             self.waits(waits).await?;
         }
         if is_final {
-            let (place, waits, finale) = ((from, to), !is_free, None);
-            self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits, place });
+            let (waits, finale) = (!is_free, None);
+            self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits });
         } else if is_free {
             let recorded = self.earlier.next().filter(|_| self.context.record.0.is_none());
             let now = || self.context.partial(self.turn, &text, metadata, &|_| None);
@@ -422,10 +412,7 @@ impl<'a> OngoingGeneration<'a> {
     /// names. Each response also waits for earlier waiting responses. The agent's mind checks the
     /// calls and responses of earlier turns.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
-        let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
-        if self.context.is_old() {
-            return !is_final || heeded == 0;
-        }
+        let Generation { calls, syncs, waiting, .. } = self.spoken;
         let own = match is_final {
             true => calls == 0,
             false => syncs == 0 && !names.iter().any(|it| self.partials.has(it)),

@@ -25,12 +25,11 @@ pub(super) fn hidden_messages(
 ) -> Option<HiddenMessages> {
     let mut clears = Clears::default();
     view.iter().for_each(|it| clears.apply(it));
-    let first = *clears.hidden().first().filter(|_| form.number >= 2)?.start();
+    let first = *clears.hidden().first()?.start();
     let said = match clears.messages() {
-        Some(0) => return None,
-        Some(1) => "1 earlier message is hidden; nothing is lost.".to_owned(),
-        Some(count) => format!("{count} earlier messages are hidden; nothing is lost."),
-        None => "Earlier messages are hidden; nothing is lost.".to_owned(),
+        0 => return None,
+        1 => "1 earlier message is hidden; nothing is lost.".to_owned(),
+        count => format!("{count} earlier messages are hidden; nothing is lost."),
     };
     let text = match summary(agent, view) {
         None => form.line(&said),

@@ -9,20 +9,15 @@ use super::super::action::parameters;
 use super::super::action::variables::{self, KnownValue, Lookup};
 use super::super::action::words::Action;
 use super::super::metadata::Fields;
-use super::words::{reading, refers_to_metadata};
 
 /// Collects the metadata fields to which a response refers, with their values. A declared field
 /// without a value is null. `value` returns a declared field's value at the response's place in the
 /// reply.
-pub(super) fn metadata_in(
-    text: &str,
-    rules: Option<u32>,
-    value: impl Fn(&str) -> Option<Value>,
-) -> Map<String, Value> {
-    if !refers_to_metadata(rules) || !text.contains("${metadata") {
+pub(super) fn metadata_in(text: &str, value: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
+    if !text.contains("${metadata") {
         return Map::new();
     }
-    let pieces = variables::in_prose(text, reading(rules));
+    let pieces = variables::in_prose(text);
     let fields = variables::references(&pieces).filter_map(|it| it.metadata_field());
     fields.filter_map(|it| Some((it.to_owned(), value(it)?))).collect()
 }
@@ -30,14 +25,7 @@ pub(super) fn metadata_in(
 /// Stores in an action the metadata fields to which its parameters refer, with their values. A
 /// declared field without a value is null. `value` returns a declared field's value at the action's
 /// place in the reply.
-pub(super) fn note_fields(
-    action: &mut Action,
-    rules: Option<u32>,
-    value: impl Fn(&str) -> Option<Value>,
-) {
-    if !refers_to_metadata(rules) {
-        return;
-    }
+pub(super) fn note_fields(action: &mut Action, value: impl Fn(&str) -> Option<Value>) {
     let fields = parameters::metadata_fields(action).into_iter();
     let known: Map<String, Value> =
         fields.filter_map(|it| value(&it).map(|value| (it, value))).collect();

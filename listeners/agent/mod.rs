@@ -40,7 +40,6 @@ mod tools;
 mod answer_format;
 pub mod system_prompt;
 pub mod offered_tools;
-mod system_prompt_before_rules_5;
 mod context;
 mod handed_metadata;
 mod native;

@@ -12,7 +12,6 @@ use pumphouse::wire::budget::Charge;
 use pumphouse::xml::{Profile, read};
 
 use super::super::action::words::{Action, ActionResult, Dialect, Status};
-use super::super::thread_mark::without_mark;
 use super::cut_result::shown;
 use super::escape;
 use super::prompt_form::Form;
@@ -81,12 +80,7 @@ impl Natives {
                 }
                 let Some(it) = entry.decode_if::<Notice>() else { continue };
                 let Some(id) = it.call else { continue };
-                // Before form 6, a notice was shown as it is.
-                let text = match form.mark {
-                    "" => it.text.into(),
-                    _ => form.quoted(&it.text),
-                };
-                ((it.turn, id), form.line(&text))
+                ((it.turn, id), form.line(&form.quoted(&it.text)))
             } else {
                 let to_agent = entry.to() == Some(agent);
                 let it = to_agent.then(|| entry.decode_if::<ActionResult>()).flatten();
@@ -136,10 +130,7 @@ impl Natives {
 /// The result of a call, as a model reads it.
 fn result(form: Form<'_>, entry: u64, it: &ActionResult) -> String {
     let (text, note) = shown(entry, it, form.result_bytes);
-    let text = match form.mark {
-        "" => text.into(),
-        mark => without_mark(text.into(), mark),
-    };
+    let text = form.unmarked(text.into());
     match it.status {
         Status::Ok => text.into_owned() + &note,
         status => format!("{} {text}{note}", form.line(status.as_str())),

@@ -49,14 +49,10 @@ impl TurnContext {
     }
 
     /// Returns the feeds that the prompt shows, and the built-in feeds whose content has changed.
-    pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (PromptFeeds, Vec<ContextFeed>) {
+    pub(super) fn feeds(&self, is_short: bool) -> (PromptFeeds, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let inputs = &self.feed_inputs;
-        let rules = self.rules();
-        let nth = match rules.counts_work {
-            true => self.mind.turns_spent(&rules) + 1,
-            false => turn,
-        };
+        let nth = self.mind.turns_spent() + 1;
         let all = [
             builtin_feeds::metadata(&settings.metadata, &self.metadata.known, self.mind.turns),
             builtin_feeds::todos(&inputs.todos),

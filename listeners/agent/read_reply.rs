@@ -50,8 +50,6 @@ impl OngoingGeneration<'_> {
         if self.spoken.error.is_some() && !is_told {
             self.spoken.stop = "error".to_owned();
         }
-        // `read_recorded` doesn't do this: a replay keeps the recorded value, and 0.1.0 left
-        // `truncated` unset after errors.
         self.spoken.truncated |= self.spoken.error.is_some();
         self.tell_organism().await;
         Ok(())

@@ -54,10 +54,7 @@ impl fmt::Display for Forgotten {
             Forgotten::NoTurn => f.write_str("no turn of an agent had begun there"),
             Forgotten::Unreadable(fault) => write!(f, "{fault}"),
             Forgotten::Form { recorded } => {
-                write!(
-                    f,
-                    "the prompt is of form {recorded}, and this program makes 1 to {RENDERING}"
-                )
+                write!(f, "the prompt is of form {recorded}, and this program makes {RENDERING}")
             }
             Forgotten::Different { recorded, now } => {
                 write!(f, "the prompt had the digest {recorded}, and comes to {now} now")
@@ -84,7 +81,7 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let own = turns.iter().rev().find(|it| Some(it.from()) == sender);
     let entry = *own.or(turns.last()).ok_or(Forgotten::NoTurn)?;
     let begun: CognitionIn = entry.decode().map_err(Forgotten::Unreadable)?;
-    if !(1..=RENDERING).contains(&begun.rendering) {
+    if begun.rendering != RENDERING {
         return Err(Forgotten::Form { recorded: begun.rendering });
     }
     let agent = entry.from();

@@ -51,17 +51,17 @@ pub fn render(
     view: &[Entry],
     feeds: &PromptFeeds,
 ) -> Prompt {
-    let [prepended, appended, last] = feeds.texts(form.number > 4, form.mark);
+    let [prepended, appended, last] = feeds.texts(form.mark);
     let interrupted = form.line(INTERRUPTED);
     let parts = [prepended, system.to_owned(), appended].into_iter();
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
-    let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
+    let late = late(agent, view);
     // Messages that came while the model wrote are placed after its reply. So are messages that
     // came just before the turn and that the turn's prompt didn't show.
     let mut during: Option<Vec<Part>> = None;
     let mut hidden = hidden_messages(form, agent, view);
-    let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
+    let unseen = unseen(agent, view);
     let natives = Natives::of(form, agent, view);
     let mut attachments = Attachments::of(form, view);
     for entry in view.iter().filter(|it| !it.is_refused() && !natives.tells(it)) {
@@ -99,7 +99,7 @@ pub fn render(
         }
     }
     during.into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
-    let under_way = if form.number > 3 { under_way(form, agent, view) } else { String::new() };
+    let under_way = under_way(form, agent, view);
     for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
         put_late(&mut prompt, text);
     }
@@ -164,18 +164,10 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
     }
     if entry.is::<ActionResult>() {
         let it = entry.decode().ok()?;
-        return Some(match form.number {
-            1 => result_1(&it),
-            2 => result(form, &it, &it.said(), ""),
-            _ => {
-                let (text, note) = shown(entry.seq(), &it, form.result_bytes);
-                result(form, &it, &text, &note)
-            }
-        });
+        let (text, note) = shown(entry.seq(), &it, form.result_bytes);
+        return Some(result(form, &it, &text, &note));
     }
-    if form.number > 1
-        && let Some(text) = responded(form, entry)
-    {
+    if let Some(text) = responded(form, entry) {
         return Some(text);
     }
     let element = entry.element().ok()?;
@@ -184,11 +176,7 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
         true => element.text().into_owned(),
         false => String::from_utf8_lossy(entry.body()).into_owned(),
     };
-    Some(match (entry.from(), form.number) {
-        ("core", ..=5) => text,
-        (from, 1) => format!("[From {from}]\n{text}"),
-        (from, _) => headed(form, from, &text),
-    })
+    Some(headed(form, entry.from(), &text))
 }
 
 /// Whether the entry is about a thread that the agent neither opened nor steers. A trigger, for
@@ -197,15 +185,9 @@ fn is_of_others(entry: &Entry) -> bool {
     entry.is::<ThreadCancelled>() && entry.from() != THREAD
 }
 
-/// A text, escaped and headed by its sender. Without a mark, texts of the console have no heading
-/// from form 4 on.
+/// A text, escaped and headed by its sender.
 fn headed(form: Form<'_>, from: &str, text: &str) -> String {
-    let text = form.quoted(text);
-    match (from, form.number) {
-        (from, ..=3) => format!("[From {from}]\n{text}"),
-        ("console", _) if form.mark.is_empty() => text.into_owned(),
-        (from, _) => format!("{}\n{text}", form.line(from)),
-    }
+    format!("{}\n{}", form.line(from), form.quoted(text))
 }
 
 /// The text of another agent's response or stop. The entry may have it directly or within a
@@ -259,25 +241,16 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
     } else if !it.text.is_empty() {
         put(prompt, Role::Assistant, &it.text);
     }
-    if it.is_partial && (form.number < 4 || !it.text.is_empty()) {
-        let text = match form.number {
-            1..=3 if it.completion_percentage.is_none() => {
-                "[Previous response was interrupted at ?%]".to_owned()
-            }
-            _ => cut_reply::told(form, &it),
-        };
-        put(prompt, Role::User, &text);
+    if it.is_partial && !it.text.is_empty() {
+        put(prompt, Role::User, &cut_reply::told(form, &it));
     }
 }
 
 /// The text for an entry of the agent itself: a correction, a notice, the stop after an interrupt,
-/// or a delivered response that had waited. None for any other entry. From form 2 on, quotes of a
+/// or a delivered response that had waited. None for any other entry. Quotes of a
 /// reply are escaped, so that they can't be taken for results.
 pub(super) fn told(form: Form<'_>, entry: &Entry) -> Option<String> {
-    let quoted = |text: &str| match form.number {
-        1 => text.to_owned(),
-        _ => form.quoted(text).into_owned(),
-    };
+    let quoted = |text: &str| form.quoted(text).into_owned();
     if let Some(it) = entry.decode_if::<Correction>() {
         let line = it.text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         return Some(line.map_or_else(|| quoted(&it.text), |it| form.line(&quoted(it))));
@@ -288,7 +261,7 @@ pub(super) fn told(form: Form<'_>, entry: &Entry) -> Option<String> {
     if flag::<Response>(entry, "was_held") == Some(false) {
         return None;
     }
-    let is_stop = |it: &Stopped| form.number > 1 && it.reason == Interrupt::WORD;
+    let is_stop = |it: &Stopped| it.reason == Interrupt::WORD;
     if entry.decode_if::<Stopped>().is_some_and(|it| is_stop(&it)) {
         return Some(form.line(INTERRUPTED));
     }
@@ -303,26 +276,4 @@ fn result(form: Form<'_>, it: &ActionResult, text: &str, note: &str) -> String {
     escape_attribute(&it.id, &mut id);
     let (status, text, note) = (it.status.as_str(), form.quoted(text), form.quoted(note));
     format!("<action-result id=\"{id}\" status=\"{status}\">{text}{note}</action-result>")
-}
-
-/// The result of an action in form 1.
-fn result_1(it: &ActionResult) -> String {
-    let mut text = format!("<action-result id=\"{}\" status=\"{}\">", it.id, it.status.as_str());
-    if let Some(error) = &it.error {
-        text += &escape(&error.to_string());
-    }
-    let value = it.value.as_ref().map(|it| match it.form {
-        None => it.text.clone(),
-        Some(_) => it.json().to_string(),
-    });
-    text += &escape(&value.unwrap_or_default());
-    for warning in &it.warning {
-        text += &escape(&format!("\nwarning: {warning}"));
-    }
-    text + "</action-result>"
-}
-
-/// Escapes a tool's text in form 1, so that it can't end the element around it.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -1,14 +1,13 @@
 //! Reads a reply while the model writes it. The parser's events become parts on which the agent
 //! acts.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 use pumphouse::model::Call;
-use pumphouse::reply::{self, Config, Event, Fault, Kind, Parser, Reading, What};
+use pumphouse::reply::{self, Config, Event, Fault, Kind, Parser, What};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as CallDialect};
@@ -23,7 +22,6 @@ use super::settings::{Dialect, Settings};
 use super::strict_element::element;
 use super::tag_text::{called, is_mention};
 use super::thought::{OpenElements, ThoughtText};
-use super::words::{explains_mistakes, reading};
 
 /// The advice about broken JSON.
 const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote as \\\"";
@@ -147,17 +145,10 @@ struct PartCollector {
     at: usize,
     /// The position at which the text of the open response begins, in bytes.
     response: usize,
-    /// Whether the rules of 0.1.0 apply. By these rules, a mention of an action (see
-    /// [`is_mention`]) was parsed as a call.
-    is_old: bool,
     /// How the reply was cut, while a native call or the end of the reply is read.
     cut: Option<CutReply>,
     /// Whether the reply goes on with an answer that was cut.
     continues: bool,
-    /// Whether notices about broken JSON give advice. For a call that isn't native, they then give
-    /// the number of the line, too.
-    explains: bool,
-    reading: Reading,
     /// The open elements around the current place.
     open: OpenElements,
     blocks: Blocks,
@@ -165,19 +156,9 @@ struct PartCollector {
 }
 
 impl ReplyReader {
-    /// Creates a reader for one turn. `rules` is the version of the turn's rules. None means the
-    /// rules of 0.1.0.
-    pub(super) fn new(
-        turn: u64,
-        config: &Arc<Config>,
-        settings: &Settings,
-        rules: Option<u32>,
-    ) -> ReplyReader {
-        let (is_old, reading) = (rules.is_none(), reading(rules));
-        let mut config = Arc::clone(config);
-        if config.reading != reading {
-            Arc::make_mut(&mut config).reading = reading;
-        }
+    /// Creates a reader for one turn.
+    pub(super) fn new(turn: u64, config: &Arc<Config>, settings: &Settings) -> ReplyReader {
+        let config = Arc::clone(config);
         let limits = settings.action_limits;
         let collector = PartCollector {
             parts: Vec::new(),
@@ -186,11 +167,8 @@ impl ReplyReader {
             limits,
             at: 0,
             response: 0,
-            is_old,
             cut: None,
             continues: false,
-            explains: explains_mistakes(rules),
-            reading,
             open: OpenElements::default(),
             blocks: Blocks::new(turn, settings),
             words: OutsideWords::default(),
@@ -268,10 +246,7 @@ impl ReplyReader {
 
     /// Reads a recorded text, including its native calls.
     pub(super) fn again(&mut self, text: &str) -> Vec<ReplyPart> {
-        let text = match self.config.reading {
-            Reading::CommonMark => escape::written(text),
-            _ => text.into(),
-        };
+        let text = escape::written(text);
         let (mut text, mut parts) = (&*text, Vec::new());
         while let Some((before, call, rest)) = self.is_native.then(|| split(text)).flatten() {
             parts.extend(self.feed(before));
@@ -303,10 +278,7 @@ impl ReplyReader {
     }
 
     fn parse(&mut self, text: &str) -> Vec<ReplyPart> {
-        match self.config.reading {
-            Reading::CommonMark => self.text.push_str(&escape::recorded(text)),
-            _ => self.text.push_str(text),
-        }
+        self.text.push_str(&escape::recorded(text));
         let collector = &mut self.collector;
         self.parser.feed(text, &mut |it| collector.hear(&it));
         std::mem::take(&mut collector.parts)
@@ -351,17 +323,9 @@ impl PartCollector {
         }
     }
 
-    /// Escapes the characters that XML doesn't allow. By older rules, nothing is escaped.
-    fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.reading {
-            Reading::CommonMark => escape::recorded(text),
-            _ => Cow::Borrowed(text),
-        }
-    }
-
     fn hear(&mut self, event: &Event<'_>) {
         let (line, column) = (event.place.line, event.place.column);
-        let end = self.at + self.recorded(event.source).len();
+        let end = self.at + escape::recorded(event.source).len();
         match event.what {
             What::Text { within } => {
                 let within = match within {
@@ -373,7 +337,8 @@ impl PartCollector {
                 if within == "text" {
                     self.words.says(event.source, (self.at, end));
                 }
-                self.parts.push(ReplyPart::Text(within, self.recorded(event.source).into_owned()));
+                self.parts
+                    .push(ReplyPart::Text(within, escape::recorded(event.source).into_owned()));
             }
             What::Opened(it) => {
                 self.open.opens(it.kind);
@@ -383,7 +348,7 @@ impl PartCollector {
                     _ => {}
                 }
             }
-            What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {
+            What::Closed(_) | What::Broken(_) if is_mention(event.source) => {
                 self.mentions(event.source);
             }
             What::Closed(it)
@@ -395,7 +360,7 @@ impl PartCollector {
                 }
                 let call = called(it.name, event.source);
                 let why = "it holds a character that XML doesn't have";
-                let text = format!("<{}> {}: {why}", it.name, self.fate(it.name));
+                let text = format!("<{}> {}: {why}", it.name, fate(it.name));
                 self.parts.push(broken(call, &text, line, column));
             }
             What::Closed(it) => self.closed(&it, event.source, end, (line, column)),
@@ -413,10 +378,10 @@ impl PartCollector {
                 self.parts.extend(part);
             }
             What::Repaired(text) => {
-                let text = self.recorded(text).into_owned();
+                let text = escape::recorded(text).into_owned();
                 self.parts.push(ReplyPart::Repaired { text, line, column });
             }
-            What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {
+            What::Finished { cut: Some(_) } if is_mention(event.source) => {
                 self.mentions(event.source);
             }
             What::Finished { cut: Some(it) } => {
@@ -444,9 +409,8 @@ impl PartCollector {
     /// and says what to write. If the call isn't native, the notice also has the number of the
     /// line, and shows the form without JSON.
     fn why_broken(&self, it: &reply::Broken<'_>, call: Option<&str>, line: u32) -> String {
-        let is_explained = self.explains && it.fault == Fault::Json;
-        let Some(call) = call.filter(|_| is_explained) else {
-            let fate = self.fate(it.name);
+        let Some(call) = call.filter(|_| it.fault == Fault::Json) else {
+            let fate = fate(it.name);
             return format!("<{}> {fate}: {}, at {}", it.name, it.reason, it.snippet);
         };
         let what = if call == it.name { format!("<{call}>") } else { call.to_owned() };
@@ -467,26 +431,19 @@ impl PartCollector {
     fn why_cut(&self, name: &str, is_call: bool) -> String {
         match self.cut.filter(|_| is_call) {
             Some(cut) => cut.call(&format!("<{name}>")),
-            None => format!("<{name}> {}: the reply ended within it", self.fate(name)),
+            None => format!("<{name}> {}: the reply ended within it", fate(name)),
         }
     }
 
-    /// The words by which a notice says that an element had no effect.
-    fn fate(&self, name: &str) -> &'static str {
-        if self.explains && name == "metadata" { "was not kept" } else { "did not run" }
-    }
-
-    /// Treats a mention of an action as text. By older readings, the mention is dropped.
+    /// Treats a mention of an action as text.
     fn mentions(&mut self, source: &str) {
-        if self.reading == Reading::CommonMark {
-            self.open.keeps(None, source);
-            let within = if self.open.is_thought() { "thought" } else { "text" };
-            if within == "text" {
-                let end = self.at + self.recorded(source).len();
-                self.words.says(source, (self.at, end));
-            }
-            self.parts.push(ReplyPart::Text(within, self.recorded(source).into_owned()));
+        self.open.keeps(None, source);
+        let within = if self.open.is_thought() { "thought" } else { "text" };
+        if within == "text" {
+            let end = self.at + escape::recorded(source).len();
+            self.words.says(source, (self.at, end));
         }
+        self.parts.push(ReplyPart::Text(within, escape::recorded(source).into_owned()));
     }
 
     /// The part [`ReplyPart::Ignored`] for a valid element that doesn't run because of where it
@@ -512,7 +469,7 @@ impl PartCollector {
         };
         let element = payload.transpose().ok()?;
         let (local, is_core) = (it.name.to_owned(), it.kind == Kind::Core);
-        let text = format!("<{local}> {}: {why}", self.fate(&local));
+        let text = format!("<{local}> {}: {why}", fate(&local));
         is_sound.then_some(ReplyPart::Ignored { local, element, is_core, text, line, column })
     }
 
@@ -534,7 +491,7 @@ impl PartCollector {
                 if matches!(kind, Kind::Response | Kind::Root) {
                     self.open.closes(body);
                 }
-                let text = format!("<{}> {}: {why}", it.name, self.fate(it.name));
+                let text = format!("<{}> {}: {why}", it.name, fate(it.name));
                 broken(Some(it.name.to_owned()), &text, line, column)
             }
             Kind::Thought => ReplyPart::Thought(self.open.closes(body)),
@@ -542,7 +499,7 @@ impl PartCollector {
                 self.open.closes(body);
                 let is_final = it.attribute("final").map(|it| it == "true");
                 let (from, to) = (self.response, self.at);
-                let text = self.recorded(self.piece(body)).into_owned();
+                let text = escape::recorded(self.piece(body)).into_owned();
                 ReplyPart::Response { is_final, text, from, to }
             }
             Kind::Root => {
@@ -556,9 +513,7 @@ impl PartCollector {
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;
-                if self.reading == Reading::CommonMark {
-                    self.open.keeps(Some(self.at), source);
-                }
+                self.open.keeps(Some(self.at), source);
                 let (local, from, to) = (it.name.to_owned(), self.at, end);
                 ReplyPart::Payload { local, element, is_core, from, to }
             }
@@ -566,6 +521,11 @@ impl PartCollector {
         };
         self.parts.push(part);
     }
+}
+
+/// The words by which a notice says that an element had no effect.
+fn fate(name: &str) -> &'static str {
+    if name == "metadata" { "was not kept" } else { "did not run" }
 }
 
 /// Changes the last parts of an incomplete reply: a response that was cut off isn't final, and is

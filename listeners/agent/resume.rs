@@ -22,7 +22,7 @@ use super::outcome::{Emissions, TurnOutcome};
 use super::provider_limits::Refusal;
 use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
-use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
+use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
 
 /// Entries read per page.
 const PAGE: usize = 1_000;
@@ -85,7 +85,7 @@ impl TurnContext {
         {
             return self.end_turn(mind, turn, until, *it).await;
         }
-        let mut spoken = cut(&sent, places_calls(self.reading_rules(&sent)));
+        let mut spoken = cut(&sent);
         spoken.charge = self.cut_settlement(&sent, &spoken);
         self.end_turn(mind, turn, until, spoken).await
     }
@@ -117,17 +117,15 @@ impl TurnContext {
     }
 }
 
-/// Builds a generation from the recorded parts of an incomplete reply. Native calls keep their form
-/// if the turn's rules record their places.
-fn cut(sent: &[Entry], places_calls: bool) -> Generation {
+/// Builds a generation from the recorded parts of an incomplete reply. Native calls keep their form.
+fn cut(sent: &[Entry]) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {
         if let Some(it) = entry.decode_if::<Thought>() {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
         } else if let Some(it) = entry.decode_if::<Response>() {
             spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
-        } else if let Some((call, id)) = entry.decode_if().filter(|_| places_calls).and_then(native)
-        {
+        } else if let Some((call, id)) = entry.decode_if().and_then(native) {
             let from = spoken.text.len() as u64;
             spoken.text += &escape::recorded(&tool_use(&call, &id));
             spoken.natives.extend([from, spoken.text.len() as u64]);
@@ -156,8 +154,7 @@ fn recalled(
     sent: &[Entry],
 ) -> Generation {
     let settings = &it.agent().settings;
-    let rules = it.reading_rules(sent);
-    let mut reader = ReplyReader::new(over.turn, &system.reading, settings, rules);
+    let mut reader = ReplyReader::new(over.turn, &system.reading, settings);
     reader.may_call(Callable::of(&it.capabilities, &it.agent().name));
     if system.format.is_some() {
         reader.may_be_json();
@@ -178,13 +175,13 @@ fn recalled(
     let is_only_text = parts.iter().all(ReplyPart::is_only_text);
     // What a reply was cut at was delivered before the stop.
     let words = words.filter(|_| is_only_text && !spoken.is_cut());
-    let words = words.and_then(|place| it.words_as_response(&spoken, rules, place));
+    let words = words.and_then(|place| it.words_as_response(&spoken, place));
     let answer = |finale, text: String| {
         let metadata = match it.agent().settings.has_references() {
-            true => metadata_in(&text, rules, |field| it.metadata_after(sent, field)),
+            true => metadata_in(&text, |field| it.metadata_after(sent, field)),
             false => Map::new(),
         };
-        Some(FinalAnswer { text, metadata, finale, waits: false, place: (0, 0) })
+        Some(FinalAnswer { text, metadata, finale, waits: false })
     };
     spoken.answer = parts.into_iter().find_map(|it_was| match it_was {
         ReplyPart::Response { is_final, text, .. }

@@ -1,8 +1,8 @@
-//! The system prompt of an agent under the rules of its turn, with the configuration for reading
+//! The system prompt of an agent with the configuration for reading
 //! replies and the tools that the model is offered.
 //!
-//! From rules 5 on, the protocol comes first and the agent's own prompt after it, so that the
-//! prompts of agents share a prefix. `system_prompt_before_rules_5.rs` has the text of older rules.
+//! The protocol comes first and the agent's own prompt after it, so that the prompts of agents share
+//! a prefix.
 
 use std::sync::Arc;
 
@@ -52,8 +52,7 @@ pub(super) struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// Builds the system prompt under rules 5 and later. `format` is None if the model needn't
-    /// follow an answer format.
+    /// Builds the system prompt. `format` is None if the model needn't follow an answer format.
     pub(super) fn new(
         agent: &Agent,
         all: &Capabilities,

@@ -2,7 +2,7 @@
 //! are only mentioned, and payloads that can't be sent. Whether a payload can be sent is known only
 //! when the agent acts on it.
 
-use pumphouse::reply::{Kind, Reading};
+use pumphouse::reply::Kind;
 
 use super::escape;
 
@@ -27,7 +27,7 @@ struct Aside {
 
 impl ThoughtText {
     /// The text as it is recorded, with the payloads that begin at the positions `unsent`.
-    pub(super) fn recorded(&self, unsent: &[usize], reading: Reading) -> String {
+    pub(super) fn recorded(&self, unsent: &[usize]) -> String {
         let (mut whole, mut from) = (String::new(), 0);
         for Aside { at, payload, source } in &self.asides {
             if payload.is_none_or(|it| unsent.contains(&it)) {
@@ -37,10 +37,7 @@ impl ThoughtText {
             }
         }
         whole += self.text.get(from..).unwrap_or_default();
-        match reading {
-            Reading::CommonMark => escape::recorded(whole.trim()).into_owned(),
-            _ => whole.trim().to_owned(),
-        }
+        escape::recorded(whole.trim()).into_owned()
     }
 }
 
@@ -99,7 +96,7 @@ impl OpenElements {
 
 #[cfg(test)]
 mod tests {
-    use pumphouse::reply::{Kind, Reading};
+    use pumphouse::reply::Kind;
 
     use super::OpenElements;
 
@@ -112,7 +109,7 @@ mod tests {
         open.says(1);
         open.keeps(None, "<action>");
         let it = open.closes("a c");
-        assert_eq!(it.recorded(&[9], Reading::default()), "a <b/>c<action>");
-        assert_eq!(it.recorded(&[], Reading::default()), "a c<action>");
+        assert_eq!(it.recorded(&[9]), "a <b/>c<action>");
+        assert_eq!(it.recorded(&[]), "a c<action>");
     }
 }

@@ -10,7 +10,6 @@ use pumphouse::schema::Schema;
 
 use super::super::view::ReadResult;
 use super::peer_text::{calls, parameters};
-use super::words::is_offered;
 
 /// The maximum length of a tool's name that providers accept, in characters.
 const NAME_MAX: usize = 64;
@@ -57,28 +56,6 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers.iter().flat_map(|it| calls(seen, it)) {
         tools.add(it.name, it.text, it.schema);
-    }
-    tools.with_read_result(seen)
-}
-
-/// Returns the tools of turns whose rules are older than 5: one for each offered payload that one
-/// of these peers takes.
-pub(super) fn offered_before_5(seen: &Capabilities, peers: &[&Described]) -> Tools {
-    let mut tools = Tools::default();
-    for it in peers {
-        let schemas: Vec<&Schema> = it
-            .takes
-            .iter()
-            .filter_map(|name| seen.schema(name))
-            .filter(|it| is_offered(it))
-            .collect();
-        for schema in &schemas {
-            let (meant, text) = match schemas.len() {
-                1 => (it.name.clone(), it.text.as_deref().unwrap_or(schema.doc())),
-                _ => (format!("{}.{}", it.name, schema.name.local()), schema.doc()),
-            };
-            tools.add(meant, text, schema);
-        }
     }
     tools.with_read_result(seen)
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::super::action::words::{Action, ActionResult, Mode};
 use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
 use super::super::metadata::words::{Metadata, MetadataChanged};
-use super::render::{self, Form, RENDERING};
+use super::render::{self, Form};
 pub use super::transcript_event::{Event, EventKind};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
@@ -43,8 +43,8 @@ pub struct Transcript {
     ids: BTreeSet<String>,
     /// Maps each agent to its newest turn.
     turns: BTreeMap<String, u64>,
-    /// Maps each agent to the form of its newest prompt, and to the mark in it.
-    forms: BTreeMap<String, (u32, Option<String>)>,
+    /// Maps each agent to the mark in its newest prompt.
+    marks: BTreeMap<String, String>,
     /// Held-back events of live payloads, from turns whose beginning isn't in the log yet.
     early: Vec<Event>,
 }
@@ -77,7 +77,7 @@ impl Transcript {
         if entry.is_refused() {
             return Vec::new();
         }
-        self.learn_form(entry);
+        self.learn_mark(entry);
         let mut events = self.meets(entry);
         let what = match self.standing.get(entry.from()) {
             Some(Participant::Agent) => self.says(entry),
@@ -194,19 +194,17 @@ impl Transcript {
         }
     }
 
-    /// Learns from a turn's beginning what the form of its prompt is.
-    fn learn_form(&mut self, entry: &Entry) {
+    /// Learns from a turn's beginning what the mark of its prompt is.
+    fn learn_mark(&mut self, entry: &Entry) {
         let is_own = entry.to() == Some(entry.from()) && !entry.is_from_identity();
         if let Some(it) = read::<CognitionIn>(entry).filter(|_| is_own) {
-            self.forms.insert(entry.from().to_owned(), (it.rendering, it.mark));
+            self.marks.insert(entry.from().to_owned(), it.mark);
         }
     }
 
     /// The form of an agent's prompts.
     fn form(&self, agent: &str) -> Form<'_> {
-        let form = self.forms.get(agent);
-        let mark = form.and_then(|(_, mark)| mark.as_deref()).unwrap_or_default();
-        Form { mark, ..Form::new(form.map_or(RENDERING, |(number, _)| *number)) }
+        Form::new(self.marks.get(agent).map(String::as_str).unwrap_or_default())
     }
 
     /// The event of a message to an agent. None if the agent's prompts don't show the message.

@@ -46,7 +46,7 @@ pub enum EventKind {
         turn: u64,
         /// The model's name.
         model: String,
-        /// The asker of the work that the turn belongs to. None in threads of 0.1.0.
+        /// The asker of the work that the turn belongs to. None if the turn belongs to no work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asker: Option<String>,
     },

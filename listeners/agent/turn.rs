@@ -22,8 +22,7 @@ use super::settings::Dialect;
 use super::system_prompt::SystemPrompt;
 use super::words::{
     AgentProgress, CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction,
-    Interrupt, Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes,
-    text_may_answer,
+    Interrupt, Limited, RULES, Response,
 };
 
 /// The maximum number of bytes of a turn's gist, which the agent's caller gets.
@@ -47,20 +46,8 @@ impl TurnContext {
     pub(super) fn rules(&self) -> Rules {
         let settings = &self.agent().settings;
         let mut rules = Rules::new(settings.final_with_actions, settings.max_turns);
-        rules.counts_work = counts_work(self.rules_at_hand());
-        rules.awaits_view = self.begun_as(&[]).is_none();
         rules.wake = settings.wake;
         rules
-    }
-
-    /// The version of the rules for the turn at hand. In the replay of a handling that began no
-    /// turn, it is the version of the agent's previous turn.
-    fn rules_at_hand(&self) -> Option<u32> {
-        let has_begun = self.begun_as(&[]).is_some();
-        match self.record.0.is_some() && !has_begun && self.mind.turns > 0 {
-            true => self.mind.rules,
-            false => self.form(&[]).1,
-        }
     }
 
     /// The number of the last entry that this handling knows of.
@@ -76,11 +63,6 @@ impl TurnContext {
         }
         self.settle_open().await?;
         let (mut mind, mut emissions) = (Mind::clone(&self.mind), Emissions::default());
-        if self.is_old() && matches!(mind.next(&self.rules()), Next::Withdraw(_)) {
-            // In 0.1.0, a turn whose response isn't delivered is followed by another turn, and the
-            // model gets no notice.
-            mind.withdraw_held();
-        }
         if mind.is_turning() {
             // An earlier handling failed in the middle of this turn, so the turn ends here with an
             // error.
@@ -145,7 +127,7 @@ impl TurnContext {
         for it in std::mem::take(&mut it.changed) {
             self.out.feed.send(Note(it)).await?;
         }
-        self.record_begin(turn, until, self.form(earlier), &it).await?;
+        self.record_begin(turn, until, &it).await?;
         let ongoing = OngoingGeneration::new(self, turn, it.is_last, earlier);
         let mut spoken = ongoing.speak(it.prompt, system, &it.reserved).await?;
         spoken.charge = self.settlement(&it.reserved, &spoken);
@@ -153,40 +135,15 @@ impl TurnContext {
         Ok(TurnOutcome::Turned(Box::new(spoken)))
     }
 
-    /// Whether this is a replay of a handling by 0.1.0, which had other rules.
-    pub(super) fn is_old(&self) -> bool {
-        let Some(record) = &self.record.0 else { return false };
-        match record.iter().find_map(|it| it.decode_if::<CognitionIn>()) {
-            Some(begun) => begun.rules.is_none(),
-            None => {
-                let is_new = |it: &Entry| {
-                    it.decode_if::<Notice>().is_some_and(|it| it.response.is_some())
-                        || it.decode_if::<Stopped>().is_some_and(|it| it.until.is_some())
-                };
-                self.mind.turns > 0 && self.mind.rules.is_none() && !record.iter().any(is_new)
-            }
-        }
-    }
-
-    /// The rendering and the rules of a turn: the newest ones, or the recorded ones if the log has
-    /// the turn's beginning. The log has it in a replay, and if the pump stopped during the turn.
-    pub(super) fn form(&self, earlier: &[Entry]) -> (u32, Option<u32>) {
-        self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
-    }
-
     /// The mark of the turn's prompt: that of the thread, or the recorded one if the log has the
     /// turn's beginning.
-    pub(super) fn mark(&self, earlier: &[Entry]) -> Option<String> {
-        self.begun_as(earlier).map_or_else(|| Some(self.mark.0.clone()), |it| it.mark)
+    pub(super) fn mark(&self, earlier: &[Entry]) -> String {
+        self.begun_as(earlier).map_or_else(|| self.mark.0.clone(), |it| it.mark)
     }
 
-    /// The system prompt under the rules of the turn.
+    /// The system prompt of the turn.
     pub(super) fn system_prompt(&self, earlier: &[Entry]) -> &SystemPrompt {
-        let rules = match earlier {
-            [] => self.rules_at_hand(),
-            _ => self.form(earlier).1,
-        };
-        self.state.0.system_prompt(&self.capabilities, rules, self.is_structured(earlier))
+        self.state.0.system_prompt(&self.capabilities, self.is_structured(earlier))
     }
 
     /// The recorded beginning of the turn, in a replay or if the pump stopped during the turn.
@@ -194,13 +151,6 @@ impl TurnContext {
     pub(super) fn begun_as(&self, earlier: &[Entry]) -> Option<CognitionIn> {
         let recorded = self.record.0.iter().flatten();
         earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
-    }
-
-    /// The version of the rules by which a turn's reply is read. If the log has the turn's
-    /// beginning, it is the recorded version. Otherwise it is the newest. None means the rules of
-    /// 0.1.0.
-    pub(super) fn reading_rules(&self, earlier: &[Entry]) -> Option<u32> {
-        self.form(earlier).1.filter(|_| !self.is_old())
     }
 
     /// Records the system prompt and the tools that the model is offered, each only if it is new.
@@ -246,22 +196,16 @@ impl TurnContext {
     }
 
     /// Records the beginning of a turn, with the data from which the prompt can be rebuilt.
-    async fn record_begin(
-        &self,
-        turn: u64,
-        until: u64,
-        (rendering, rules): (u32, Option<u32>),
-        it: &Prepared,
-    ) -> Result<(), Fault> {
+    async fn record_begin(&self, turn: u64, until: u64, it: &Prepared) -> Result<(), Fault> {
         let (agent, prompt) = (self.agent(), &it.prompt);
         let begun = CognitionIn {
             turn,
             model: agent.model.describe(),
             until,
-            rendering,
+            rendering: RENDERING,
             mark: it.mark.clone(),
-            rules,
-            asker: rules.and_then(|_| Some(self.mind.work.as_ref()?.asker.name.clone())),
+            rules: RULES,
+            asker: self.mind.work.as_ref().map(|it| it.asker.name.clone()),
             is_last: it.is_last.then_some(true),
             waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
@@ -304,8 +248,6 @@ impl TurnContext {
 
     /// The record of a turn's end.
     pub(super) fn cognition_out(&self, turn: u64, it: &Generation) -> CognitionOut {
-        let is_old = self.is_old();
-        let held = it.answer.as_ref().filter(|it| is_old && it.waits).map(|it| it.place);
         let some = |of: fn(Usage) -> u64| it.usage.map(of).filter(|it| *it > 0);
         CognitionOut {
             turn,
@@ -322,13 +264,11 @@ impl TurnContext {
             tokens_cache_written: some(|it| it.cache_written),
             tokens_reasoning: some(|it| it.reasoning),
             answered_by: it.answered_by.clone(),
-            is_idle: it.is_idle(is_old),
+            is_idle: it.is_idle(),
             calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),
             went_out: it.went_out.then_some(true),
-            wrote_root: (it.wrote_root && !is_old).then_some(true),
+            wrote_root: it.wrote_root.then_some(true),
             awaits: it.awaits.clone(),
-            held_from: held.map(|it| it.0 as u64),
-            held_to: held.map(|it| it.1 as u64),
             text: it.text.clone(),
         }
     }
@@ -355,18 +295,14 @@ impl TurnContext {
     ) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
         let is_interrupted = it.stop == Interrupt::WORD;
-        let is_old = self.is_old();
-        let rules = self.form(&[]).1;
-        let is_filtered = it.stop == Stop::Filtered.as_str() && explains_mistakes(rules);
+        let is_filtered = it.stop == Stop::Filtered.as_str();
         if is_filtered && it.answer.is_none() {
             let text = format!("[{FILTERED} Say it in other words.]");
             emissions.add(Note(Correction { turn: mind.turns, text }));
-        } else if is_old && it.is_idle(true) && mind.under_way().next().is_none() {
-            emissions.add(Note(Correction { turn: mind.turns, text: CORRECTION_1.to_owned() }));
-        } else if it.is_idle(false) && !is_old {
+        } else if it.is_idle() {
             emissions.add(Note(Correction {
                 turn: mind.turns,
-                text: match fence(&it.outside).filter(|_| explains_mistakes(rules)) {
+                text: match fence(&it.outside) {
                     Some(mark) => fenced(mark),
                     None => it.empty().unwrap_or_else(|| self.correction(&it.outside, &it.text)),
                 },
@@ -407,7 +343,7 @@ impl TurnContext {
         let turn = mind.turns;
         let filled = answer.finale.is_none().then(|| {
             let pending = PendingResponse::now(turn, &answer.text, answer.metadata.clone());
-            self.filled(&pending, mind, self.form(&[]).1, &|_| None)
+            self.filled(&pending, mind, &|_| None)
         });
         let is_last = it.is_last || self.is_last_by_turns() || mind.was_last_turn();
         if let Some(it) = &filled {
@@ -438,10 +374,6 @@ impl TurnContext {
         Ok(())
     }
 }
-
-/// The correction of 0.1.0 for a reply of mere text.
-const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
-    Answer within <response>…</response>, or begin an <action>.]";
 
 impl TurnContext {
     /// The correction for a reply that reached no receiver. It speaks of what this agent writes:
@@ -475,12 +407,10 @@ impl TurnContext {
     pub(super) fn words_as_response(
         &self,
         it: &Generation,
-        rules: Option<u32>,
         (from, to): (usize, usize),
     ) -> Option<String> {
-        let is_response = self.agent().settings.text_is_response()
-            && text_may_answer(rules)
-            && it.stop != Stop::Filtered.as_str();
+        let is_response =
+            self.agent().settings.text_is_response() && it.stop != Stop::Filtered.as_str();
         let words = it.text.get(from..to).filter(|_| is_response)?;
         let is_fenced = fence(words).is_some() && FENCED.iter().any(|tag| words.contains(tag));
         (!is_fenced).then(|| words.to_owned())
@@ -525,11 +455,7 @@ impl Generation {
 
     /// Whether the reply had no effect, so that the model gets a correction. Such a reply is empty,
     /// or has text outside of elements and nothing else but thoughts.
-    fn is_idle(&self, is_old: bool) -> bool {
-        if is_old {
-            // 0.1.0 looked at calls, payloads and responses only.
-            return !self.acted && self.error.is_none() && self.answer.is_none();
-        }
+    fn is_idle(&self) -> bool {
         // A thought that took the whole reply leads nowhere.
         let is_said = !self.outside.trim().is_empty() || !self.thought || self.truncated;
         !self.did && self.error.is_none() && self.answer.is_none() && is_said

@@ -58,7 +58,6 @@ use super::feed_values::{self, GetFeed};
 use super::metadata::METADATA;
 use super::mind::Minds;
 use super::timer::Timers as Clocks;
-use super::words::agent::RULES;
 
 /// Makes the listener `feed`.
 #[must_use]
@@ -353,7 +352,7 @@ impl Handling {
     fn value<'a>(&'a self, agent: &str, name: &str, fresh: &'a FreshContents) -> Lookup<'a> {
         let all = &self.capabilities;
         if let Some(value) = self.actions.graph().value(agent, name) {
-            return call::lookup(all, &value, Some(RULES));
+            return call::lookup(all, &value);
         }
         if let Some(value) = self.own_metadata(agent).filter(|_| name == METADATA) {
             return Lookup::Value(Cow::Owned(value));
@@ -365,7 +364,7 @@ impl Handling {
         } else if let Some(value) = self.refreshes.value(agent, name)
             && !self.has_transform(agent, name)
         {
-            Lookup::Value(Cow::Owned(with_json(known(all, value, Some(RULES)))))
+            Lookup::Value(Cow::Owned(with_json(known(all, value))))
         } else if let Some(value) = held() {
             Lookup::Value(Cow::Owned(call::content(&value.text)))
         } else if self.refreshes.registry().get(agent, name).is_some() {
@@ -466,8 +465,7 @@ impl Handling {
     }
 
     /// The content that the handler recorded for this feed in the original run. None outside a
-    /// replay. Version 0.1.0 recorded an agent's `agent-stopped` as content, and a replay repeats
-    /// that.
+    /// replay.
     fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
         let all = self.record.0.iter().flatten().filter(|it| it.to() == Some(&of.agent));
         let all = all.filter_map(Entry::decode_if::<ContextFeed>);

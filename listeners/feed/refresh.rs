@@ -311,7 +311,6 @@ impl Refreshes {
             return Some((
                 asked,
                 match (stopped, result.status) {
-                    // In logs of 0.1.0, an agent's thread completed even if the agent stopped.
                     (Some(why), _) => Err(why),
                     (None, ThreadStatus::Completed | ThreadStatus::Empty) => Ok(result.payload),
                     (None, ThreadStatus::Cancelled) => {

@@ -255,7 +255,7 @@ impl Mind {
                 self.close_response(response.is_final, response.was_held);
             }
         } else if let Some(stopped) = entry.decode_if::<Stopped>() {
-            self.stop_work(Stop::of(&stopped.reason), stopped.until.unwrap_or(entry.seq()));
+            self.stop_work(Stop::of(&stopped.reason), stopped.until);
         } else if entry.is::<Charge>() {
             // An unsettled charge without tokens reserves nothing. Older versions wrote such
             // charges.
@@ -288,8 +288,9 @@ impl Mind {
     /// once, the first of these answers ends the work, and the others belong to no work.
     fn is_of_work(&self, entry: &Entry) -> bool {
         let to = entry.reply_to().filter(|it| it.thread == *entry.thread());
-        let (Some(to), Some(work), Some(_)) = (to, &self.work, self.rules) else { return true };
-        work.id == to.seq || work.origin == Some(to.seq) || work.asked.contains(&to.seq)
+        let (Some(to), Some(work)) = (to, &self.work) else { return true };
+        let is_asked = work.origin == Some(to.seq) || work.asked.contains(&to.seq);
+        self.turns == 0 || work.id == to.seq || is_asked
     }
 
     /// Applies any other payload that the agent sends, such as one to a peer.

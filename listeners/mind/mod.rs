@@ -58,8 +58,6 @@ pub struct Minds {
 pub struct Mind {
     /// The number of turns that the agent has begun in the thread.
     pub turns: u64,
-    /// The version of the rules that the agent's newest turn follows. None for turns of 0.1.0.
-    pub rules: Option<u32>,
     /// The number of turns that don't count against `max_turns`: a stop of the pump cut them off,
     /// their prompt was refused as too long, or they only waited for a rate limit.
     pub uncounted: u64,
@@ -352,12 +350,10 @@ impl Mind {
         self.turns.saturating_sub(self.uncounted)
     }
 
-    /// The number of turns that count against `max_turns`. These are the turns of the work at hand
-    /// or, by older rules, all turns in the thread.
+    /// The number of turns that count against `max_turns`: those of the work at hand.
     #[must_use]
-    pub fn turns_spent(&self, rules: &Rules) -> u64 {
-        let before = if rules.counts_work { self.before } else { 0 };
-        self.turns_counted().saturating_sub(before)
+    pub fn turns_spent(&self) -> u64 {
+        self.turns_counted().saturating_sub(self.before)
     }
 
     /// The tokens of a prompt that a model with this description estimates at so many, as the

@@ -19,7 +19,6 @@ use super::{
 impl Mind {
     pub(super) fn begin_turn(&mut self, entry: &Entry, cognition: &CognitionIn) {
         self.turns = self.turns.max(cognition.turn);
-        self.rules = cognition.rules;
         self.measure.begin(&cognition.model, cognition.tokens_estimated);
         self.turn = Some(OpenTurn { at: entry.seq(), is_last: cognition.is_last == Some(true) });
         (self.written, self.faults, self.partial) = (Vec::new(), Vec::new(), None);
@@ -193,13 +192,8 @@ impl Mind {
             self.pending.push_back(waiting);
         }
         self.awaited = cognition.awaits.as_deref().map(|on| self.awaited_by(on));
-        self.hold_old_response(cognition);
         let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
-        // In 0.1.0, an agent slept only after a turn that did nothing.
-        let is_quiet = match self.rules {
-            Some(_) => !(began || mistake || failed || is_cut),
-            None => cognition.is_idle,
-        };
+        let is_quiet = !(began || mistake || failed || is_cut);
         self.slept = self.last.is_limited
             || is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
@@ -212,29 +206,6 @@ impl Mind {
             [] => Awaited::All,
             _ => Awaited::Actions(meant.into_iter().flatten().collect()),
         }
-    }
-
-    /// Adds the waiting final response of a turn of 0.1.0. The `cognition_out` of such a turn has
-    /// the range of the response.
-    fn hold_old_response(&mut self, cognition_out: &CognitionOut) {
-        let Some((from, to)) = cognition_out.held_from.zip(cognition_out.held_to) else { return };
-        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let Some(text) = cognition_out.text.get(place(from)..place(to)) else { return };
-        let names = super::super::action::variables::names(text);
-        let meant = |name: &str| (name.to_owned(), self.names.meant(name));
-        self.pending.push_back(PendingResponse {
-            at: u64::MAX,
-            turn: cognition_out.turn,
-            is_final: true,
-            is_last: self.last.is_last,
-            is_early: true,
-            text: text.trim().to_owned(),
-            payload: None,
-            metadata: Map::new(),
-            work: self.work.as_ref().map_or(0, |it| it.id),
-            place: (from, to),
-            names: names.into_iter().map(meant).collect(),
-        });
     }
 
     /// Whether actions of the response's turn are unfinished, other than `fire_and_forget` ones.

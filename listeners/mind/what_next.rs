@@ -32,13 +32,8 @@ pub(super) const RATE_LIMITS_MAX: u32 = 100;
 pub struct Rules {
     /// What happens to a final response while actions are unfinished.
     pub policy: FinalWithActions,
-    /// The number of turns that the agent may have.
+    /// The number of turns that the agent may have for each work.
     pub max_turns: u64,
-    /// Whether `max_turns` is for each work. By older rules it is for the whole thread.
-    pub counts_work: bool,
-    /// Whether a turn waits until `view` has answered the agent's `clear-context` or `undo-clear`.
-    /// A recorded turn may have begun earlier, so a replay of it doesn't wait.
-    pub awaits_view: bool,
     /// When results begin a turn.
     pub wake: Wake,
 }
@@ -55,11 +50,10 @@ pub enum Wake {
 }
 
 impl Rules {
-    /// Creates rules whose `max_turns` holds for each work, by which turns wait for `view`, and by
-    /// which each result begins a turn.
+    /// Creates rules by which each result begins a turn.
     #[must_use]
     pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
-        Rules { policy, max_turns, counts_work: true, awaits_view: true, wake: Wake::Each }
+        Rules { policy, max_turns, wake: Wake::Each }
     }
 }
 
@@ -114,7 +108,7 @@ impl Mind {
             if let Some(why) = self.withdraws(held, work, rules) {
                 return Next::Withdraw(why);
             }
-        } else if self.last.is_last || self.turns_spent(rules) >= rules.max_turns {
+        } else if self.last.is_last || self.turns_spent() >= rules.max_turns {
             return Next::Stop(StopReason::Turns);
         }
         let is_news = self.has_news();
@@ -128,7 +122,7 @@ impl Mind {
         if repeats >= REPEATS_MAX && !is_news && self.under_way().next().is_none() {
             return Next::Stop(StopReason::Repeated);
         }
-        if self.is_blocked(rules) || self.held().is_some() || self.joins(rules) {
+        if self.is_blocked() || self.held().is_some() || self.joins(rules) {
             return Next::Wait;
         }
         let LastTurn { began, mistake, failed, is_limited, is_cut, .. } = self.last;
@@ -167,7 +161,7 @@ impl Mind {
     /// Whether a turn that began now would be the last one that `max_turns` allows.
     #[must_use]
     pub fn is_last_turn(&self, rules: &Rules) -> bool {
-        self.turns_spent(rules) + 1 >= rules.max_turns
+        self.turns_spent() + 1 >= rules.max_turns
     }
 
     /// The final response that waits. None if no final response waits.
@@ -270,13 +264,12 @@ impl Mind {
     /// Whether the next turn has to wait for a `sync` action of the work at hand, or for the answer
     /// to a request of this work that decides which messages the turn's prompt shows.
     #[must_use]
-    pub fn is_blocked(&self, rules: &Rules) -> bool {
+    pub fn is_blocked(&self) -> bool {
         let is_open =
             |it: &ActionRecord| it.mode == Mode::Sync && it.ended.is_none() && self.owns(it.work);
         let is_of_view =
             |it: &Outstanding| it.kind == OutstandingKind::View && self.owns(Some(it.work));
-        self.actions.values().any(is_open)
-            || (rules.awaits_view && self.outstanding.values().any(is_of_view))
+        self.actions.values().any(is_open) || self.outstanding.values().any(is_of_view)
     }
 
     pub(super) fn owns(&self, work: Option<u64>) -> bool {

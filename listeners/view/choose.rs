@@ -16,8 +16,8 @@ pub(super) struct Request<'a> {
     pub(super) from: &'a str,
     /// The number of messages that are to stay.
     pub(super) keep: u64,
-    /// The number of messages that are hidden already. None if it isn't known.
-    pub(super) hidden: Option<u64>,
+    /// The number of messages that are hidden already.
+    pub(super) hidden: u64,
 }
 
 /// Chooses what a clear hides. `view` has the entries that were in view before the request.
@@ -59,8 +59,8 @@ pub(super) fn choose(
     let new = messages.iter().filter(|it| is_hidden(it.seq())).count() as u64;
     ContextCleared {
         kept_messages: request.keep,
-        upto: Some(upto),
-        hidden: request.hidden.map(|it| it + new),
+        upto,
+        hidden: request.hidden + new,
         except: Some(except.into_iter().collect()).filter(|it: &Vec<u64>| !it.is_empty()),
     }
 }

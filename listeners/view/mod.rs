@@ -8,7 +8,7 @@ mod pairs;
 mod choose;
 mod words;
 
-use pumphouse::listener::{Clears, Record};
+use pumphouse::listener::Clears;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{Attachment, ContextCleared, ContextRestored};
 
@@ -45,15 +45,8 @@ async fn clear(
     clears: Fold<Clears>,
     pending: Fold<Pending>,
     all: Capabilities,
-    record: Record,
     clear: ClearContext,
 ) -> Result<ContextCleared, Fault> {
-    // In 0.1.0, a clear counted entries instead of messages, and its record had no `upto`. A replay
-    // of such a clear repeats the record.
-    let then = record.0.iter().flatten().find_map(Entry::decode_if::<ContextCleared>);
-    if let Some(then) = then.filter(|it| it.upto.is_none()) {
-        return Ok(ContextCleared { kept_messages: clear.keep, ..then });
-    }
     let mut before = view.all().await?;
     before.retain(|it| it.seq() < message.seq());
     let hidden = clears.messages();

@@ -341,9 +341,7 @@ impl ActionResult {
     /// The result as a model reads it: the value or the error, then the notes and the warnings.
     #[must_use]
     pub fn said(&self) -> String {
-        // In results of 0.1.0, the error doesn't include the listener's answer, so the value is
-        // added.
-        let value = self.value.as_ref().filter(|it| self.error.is_none() || it.form.is_none());
+        let value = self.value.as_ref().filter(|_| self.error.is_none());
         let value = value.map(|it| match it.json() {
             Value::String(text) => text,
             value => value.to_string(),
@@ -364,9 +362,9 @@ impl ActionResult {
 /// The value of an answer: a text as it is, anything else as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct ResultValue {
-    /// How it is written; absent in logs of 0.1.0, which have JSON.
+    /// How it is written.
     #[payload(attribute)]
-    pub form: Option<ValueForm>,
+    pub form: ValueForm,
     /// The value.
     #[payload(text, example = "42")]
     pub text: String,
@@ -377,8 +375,8 @@ impl ResultValue {
     #[must_use]
     pub fn json(&self) -> Value {
         match self.form {
-            Some(ValueForm::Text) => Value::String(self.text.clone()),
-            Some(ValueForm::Json) | None => {
+            ValueForm::Text => Value::String(self.text.clone()),
+            ValueForm::Json => {
                 json::read(&self.text).unwrap_or_else(|_| Value::String(self.text.clone()))
             }
         }
@@ -392,7 +390,7 @@ impl From<Value> for ResultValue {
             Value::String(it) if it.chars().all(is_character) => (ValueForm::Text, it),
             it => (ValueForm::Json, json::text(&it)),
         };
-        ResultValue { form: Some(form), text }
+        ResultValue { form, text }
     }
 }
 

@@ -3,7 +3,6 @@
 
 use pumphouse::model::Tool;
 use pumphouse::prelude::*;
-use pumphouse::reply::Reading;
 use pumphouse::schema::Schema;
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{Json, SignedDuration};
@@ -17,75 +16,10 @@ pub use super::model::{
 };
 use super::operator::{RetryRun, SwitchTrigger};
 
-/// The newest version of the rules for agents. `cognition_in` records the version that a turn
-/// follows, and turns of older versions keep their rules:
-///
-/// - none: the rules of 0.1.0.
-/// - 2: work has one asker, and responses wait for the actions that they name.
-/// - 3: replies are read as CommonMark.
-/// - 4: `max_turns` counts from the message or tick that began the work, and `cognition_out` has
-///   the places of native calls in the reply; a native call has no type.
-/// - 5: the message about a mistake says what would be right; the text of a reply without calls may
-///   be its response; `<tool_call>` is a call; `${metadata.field}` is a reference; the system text
-///   begins with the protocol.
-pub const RULES: u32 = 5;
-
-/// Whether, by this version of the rules, the system text begins with the protocol. Then the system
-/// texts of all agents begin with the same text.
-#[must_use]
-pub fn begins_with_protocol(rules: Option<u32>) -> bool {
-    rules >= Some(5)
-}
-
-/// Whether, by this version of the rules, text may be a response and `<tool_call>` is a call.
-#[must_use]
-pub fn text_may_answer(rules: Option<u32>) -> bool {
-    rules >= Some(5)
-}
-
-/// Whether, by this version of the rules, the message about a mistake says what would be right: the
-/// names that may be called, the line of broken JSON, or the fence that hides a reply.
-#[must_use]
-pub fn explains_mistakes(rules: Option<u32>) -> bool {
-    rules >= Some(5)
-}
-
-/// Whether, by this version of the rules, `${metadata.field}` is a reference in a response and in
-/// the parameters of an action.
-#[must_use]
-pub fn refers_to_metadata(rules: Option<u32>) -> bool {
-    rules >= Some(5)
-}
-
-/// Whether, by this version of the rules, `max_turns` counts the turns of the work at hand.
-/// Otherwise it counts all turns of the thread.
-#[must_use]
-pub fn counts_work(rules: Option<u32>) -> bool {
-    rules >= Some(4)
-}
-
-/// Whether, by this version of the rules, `cognition_out` has the places of native calls in the
-/// reply.
-#[must_use]
-pub fn places_calls(rules: Option<u32>) -> bool {
-    rules >= Some(4)
-}
-
-/// Whether, by this version of the rules, a native call has no type. The result of a call without a
-/// type has no warning that the type was wrong.
-#[must_use]
-pub fn says_no_type(rules: Option<u32>) -> bool {
-    rules >= Some(4)
-}
-
-/// How replies are read by this version of the rules. None means the rules of 0.1.0.
-#[must_use]
-pub fn reading(rules: Option<u32>) -> Reading {
-    match rules {
-        Some(3..) => Reading::CommonMark,
-        _ => Reading::First,
-    }
-}
+/// The version of the rules for agents. `cognition_in` records the version that a turn follows. A
+/// change of the rules takes the next number, here and in the log's format, so that a program reads
+/// no turn of other rules.
+pub const RULES: u32 = 1;
 
 /// A turn of an agent begins. This says how the turn's prompt was made.
 ///
@@ -109,10 +43,10 @@ pub struct CognitionIn {
     pub rendering: u32,
     /// The mark of the thread, with which lines of the pump's own end in the prompt.
     #[payload(attribute, example = "#7f3a9c")]
-    pub mark: Option<String>,
-    /// The version of the agent's rules; absent in threads of 0.1.0.
+    pub mark: String,
+    /// The version of the agent's rules.
     #[payload(attribute)]
-    pub rules: Option<u32>,
+    pub rules: u32,
     /// The asker of the turn's work: an identity or a listener.
     #[payload(attribute, example = "console")]
     pub asker: Option<String>,
@@ -250,7 +184,7 @@ pub struct CognitionOut {
     #[payload(attribute)]
     pub is_partial: bool,
     /// Whether the reply was cut off: by a limit of length, a failure, an interrupt or a stop of
-    /// the pump; see `stop` and `error`. In logs of 0.1.0, only by a limit.
+    /// the pump; see `stop` and `error`.
     #[payload(attribute)]
     pub truncated: bool,
     /// What went wrong.
@@ -299,12 +233,6 @@ pub struct CognitionOut {
     /// What the agent waits for by an `<await>`: names of actions, or nothing for all under way.
     #[payload(attribute, no_example)]
     pub awaits: Option<String>,
-    /// In threads of 0.1.0: the first byte of a final response that waits for the turn's actions.
-    #[payload(attribute)]
-    pub held_from: Option<u64>,
-    /// The byte after that response.
-    #[payload(attribute)]
-    pub held_to: Option<u64>,
     /// The reply.
     #[payload(text, example = "<thought>It may rain.</thought>")]
     pub text: String,
@@ -543,9 +471,9 @@ pub struct Stopped {
     /// `interrupted`.
     #[payload(attribute, example = "idle")]
     pub reason: String,
-    /// The last entry that the agent looked at; absent in threads of 0.1.0.
+    /// The last entry that the agent looked at.
     #[payload(attribute)]
-    pub until: Option<u64>,
+    pub until: u64,
     /// Why, in a sentence.
     #[payload(text, example = "Two turns in a row did nothing.")]
     pub text: String,

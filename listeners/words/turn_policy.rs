@@ -12,8 +12,6 @@ use super::agent::{CognitionIn, Dispatch, Limited};
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct TurnPolicy {
     pub(in super::super) turn: u64,
-    /// The version of the rules for agents that the turn follows. None for turns of 0.1.0.
-    pub(in super::super) rules: Option<u32>,
     pub(in super::super) dispatch: Dispatch,
     pub(in super::super) action_limits: Option<Limited>,
 }
@@ -22,15 +20,14 @@ impl TurnPolicy {
     /// Reads the policy from a `cognition_in`. None if the `cognition_in` can't be decoded.
     pub(in super::super) fn of(begun: &Element) -> Option<TurnPolicy> {
         if begun.elements().next().is_some() {
-            let CognitionIn { turn, rules, dispatch, action_limits, .. } =
+            let CognitionIn { turn, dispatch, action_limits, .. } =
                 CognitionIn::decode(begun).ok()?;
-            return Some(TurnPolicy { turn, rules, dispatch, action_limits });
+            return Some(TurnPolicy { turn, dispatch, action_limits });
         }
-        // Most `cognition_in`s have only attributes. Reading three of these is cheaper than
+        // Most `cognition_in`s have only attributes. Reading two of these is cheaper than
         // decoding all.
         Some(TurnPolicy {
             turn: begun.attribute("turn")?.parse().ok()?,
-            rules: begun.attribute("rules").map(str::parse).transpose().ok()?,
             dispatch: Dispatch::parse(Cow::Borrowed(begun.attribute("dispatch")?))?,
             action_limits: None,
         })
@@ -52,9 +49,9 @@ mod tests {
             turn: 3,
             model: "local".to_owned(),
             until: 7,
-            rendering: 4,
-            mark: None,
-            rules: Some(5),
+            rendering: 1,
+            mark: "#7f3a9c".to_owned(),
+            rules: 1,
             asker: Some("console".to_owned()),
             is_last: None,
             waiting: None,
@@ -73,15 +70,15 @@ mod tests {
 
     #[track_caller]
     fn check(begun: &CognitionIn) {
-        let CognitionIn { turn, rules, dispatch, action_limits, .. } = begun.clone();
-        let expected = TurnPolicy { turn, rules, dispatch, action_limits };
+        let CognitionIn { turn, dispatch, action_limits, .. } = begun.clone();
+        let expected = TurnPolicy { turn, dispatch, action_limits };
         assert_eq!(TurnPolicy::of(&begun.encode().unwrap()), Some(expected));
     }
 
     #[test]
     fn a_turn_goes_as_its_beginning_says() {
         check(&begun());
-        check(&CognitionIn { rules: None, dispatch: Dispatch::Immediate, ..begun() });
+        check(&CognitionIn { dispatch: Dispatch::Immediate, ..begun() });
         let limits = Limited { at_once: Some(2), ..Limited::default() };
         check(&CognitionIn { action_limits: Some(limits), ..begun() });
         check(&CognitionIn { attachments: vec!["image/*".to_owned()], ..begun() });

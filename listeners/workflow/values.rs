@@ -13,7 +13,6 @@ use super::super::action::command_arguments::{check_options, check_places};
 use super::super::action::variables::{KnownValue, Lookup, step_into};
 use super::super::metadata::METADATA;
 use super::super::words::action::{self, Action, ActionKind, Mode, NAME, References, Status};
-use super::super::words::agent::RULES;
 use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
 use super::fill_references::filled;
 use super::plan::{AGENT, NAMES, Planned, STEPS, TRIGGER, WORKFLOW, action_id, undo_of};
@@ -58,7 +57,7 @@ impl Values<'_> {
         }
         let call = self.open.facts.calls.get(step)?;
         let value = self.actions.graph().resolved(call.action?)?;
-        match lookup(self.capabilities, &value, Some(RULES)) {
+        match lookup(self.capabilities, &value) {
             Lookup::Value(known) => Some(known.into_owned()),
             Lookup::Skipped => Some(Value::Null.into()),
             Lookup::Failed | Lookup::Unavailable | Lookup::Unknown => None,

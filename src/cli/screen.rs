@@ -71,7 +71,7 @@ impl From<log::Error> for Failure {
     fn from(error: log::Error) -> Failure {
         match error {
             log::Error::NotALog { .. }
-            | log::Error::Newer { .. }
+            | log::Error::OtherFormat { .. }
             | log::Error::Locked { .. }
             | log::Error::Io(_) => Failure::Untried(error.to_string()),
             _ => Failure::Wrong(error.to_string()),

@@ -11,11 +11,11 @@ use crate::wire::{Code, Fault};
 
 /// Traces an error of the log, and returns the fault for the reader.
 pub(crate) fn unread(error: &log::Error) -> Fault {
-    use log::Error::{Closed, Damaged, Newer, NotALog, UnknownThread};
+    use log::Error::{Closed, Damaged, NotALog, OtherFormat, UnknownThread};
     tracing::error!(%error, "the log can't be read");
     match error {
         Damaged { why, .. } => Fault::new(Code::Unreadable, format!("the log is damaged: {why}")),
-        Newer { .. } | NotALog { .. } | UnknownThread(_) => {
+        OtherFormat { .. } | NotALog { .. } | UnknownThread(_) => {
             Fault::new(Code::Unreadable, "the log isn't what it was any more")
         }
         Closed => Fault::new(Code::Stopping, "the pump is stopping"),

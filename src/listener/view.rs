@@ -99,9 +99,7 @@ impl View {
 /// takes it back. A handler that takes a [`View`] registers this fold.
 ///
 /// A clear is an entry `context-cleared`. It hides the entries from number 2 to its `upto`, except
-/// those in its `except`. Without an `upto`, the newest `kept_messages` entries up to the request
-/// for the clear stay in view, the request included. A clear never hides its request or later
-/// entries. When several clears are in force, an entry is hidden if any of them hides it.
+/// those in its `except`. A clear never hides its request or later entries. When several clears are in force, an entry is hidden if any of them hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
     /// For each clear, the oldest first: the entries that this clear and all earlier ones hide.
@@ -116,8 +114,8 @@ struct Hidden {
     upto: u64,
     /// The exceptions: entries of the range that stay in view.
     except: BTreeSet<u64>,
-    /// How many messages are hidden, if the newest clear records the number.
-    messages: Option<u64>,
+    /// How many messages are hidden.
+    messages: u64,
 }
 
 impl Apply for Clears {
@@ -147,10 +145,10 @@ impl Clears {
     }
 
     /// How many messages are hidden. This is the count that prompts show; it leaves out bookkeeping
-    /// entries. None if the newest clear doesn't say how many, as in threads of version 0.1.0.
+    /// entries.
     #[must_use]
-    pub fn messages(&self) -> Option<u64> {
-        self.in_force.last().map_or(Some(0), |it| it.messages)
+    pub fn messages(&self) -> u64 {
+        self.in_force.last().map_or(0, |it| it.messages)
     }
 
     /// Whether an entry is hidden.
@@ -163,8 +161,7 @@ impl Clears {
         let asked = entry.cause().filter(|it| it.thread == *entry.thread());
         let asked = asked.map_or(entry.seq(), |it| it.seq);
         // A clear whose `upto` is too large still can't hide its request or later entries.
-        let upto = cleared.upto.unwrap_or_else(|| asked.saturating_sub(cleared.kept_messages));
-        let upto = upto.min(asked.saturating_sub(1));
+        let upto = cleared.upto.min(asked.saturating_sub(1));
         let except = cleared.except.iter().flatten().copied().collect();
         let new = Hidden { upto, except, messages: cleared.hidden };
         let before = self.in_force.last();
@@ -206,7 +203,7 @@ mod tests {
     use crate::wire::Payload;
 
     /// The hidden entries of a thread with these clears. Each item is an entry's number and a text.
-    /// A clear's text is `clear`, the value of `kept_messages`, optionally `upto`, and exceptions.
+    /// A clear's text is `clear`, the value of `upto`, and exceptions.
     /// A text of one word takes the newest clear back. If a text begins with `no`, the entry is
     /// refused. The cause of each entry is the entry before it.
     fn hidden(all: &[(u64, &str)]) -> Vec<RangeInclusive<u64>> {
@@ -218,10 +215,9 @@ mod tests {
                 let restored = ContextRestored { was_cleared: true };
                 (ContextRestored::NAME, restored.encode().unwrap())
             } else {
-                let kept_messages = number(&words[1]);
-                let upto = words.get(2).map(number);
-                let except = words.get(3..).map(|it| it.iter().map(number).collect());
-                let cleared = ContextCleared { kept_messages, upto, except, hidden: upto };
+                let upto = number(&words[1]);
+                let except = words.get(2..).map(|it| it.iter().map(number).collect());
+                let cleared = ContextCleared { kept_messages: 1, upto, except, hidden: upto };
                 (ContextCleared::NAME, cleared.encode().unwrap())
             };
             let flags = if what.starts_with("no") { Flags::REFUSED } else { Flags::NONE };
@@ -239,39 +235,27 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_of_old_keeps_the_first_entry_and_the_newest() {
-        assert_eq!(hidden(&[]), []);
-        // The 21st entry asks for the clear. Of the twenty entries before it, the first and the
-        // last nine stay.
-        assert_eq!(hidden(&[(22, "clear 10")]), [2..=11]);
-        assert_eq!(hidden(&[(22, "clear 1")]), [2..=20]);
-        assert_eq!(hidden(&[(22, "clear 19")]), [2..=2]);
-        assert_eq!(hidden(&[(22, "clear 20")]), []);
-        assert_eq!(hidden(&[(22, "clear 4000")]), []);
-        assert_eq!(hidden(&[(2, "clear 1")]), []);
-    }
-
-    #[test]
     fn a_clear_hides_up_to_the_entry_that_it_names_but_for_those_it_excepts() {
-        assert_eq!(hidden(&[(22, "clear 10 5")]), [2..=5]);
-        assert_eq!(hidden(&[(22, "clear 10 1")]), []);
-        assert_eq!(hidden(&[(22, "clear 10 0")]), []);
-        assert_eq!(hidden(&[(22, "clear 3 15 4 9 10")]), [2..=3, 5..=8, 11..=15]);
-        assert_eq!(hidden(&[(22, "clear 3 5 2 5 9")]), [3..=4]);
-        assert_eq!(hidden(&[(22, "clear 3 2 2")]), []);
+        assert_eq!(hidden(&[]), []);
+        assert_eq!(hidden(&[(22, "clear 5")]), [2..=5]);
+        assert_eq!(hidden(&[(22, "clear 1")]), []);
+        assert_eq!(hidden(&[(22, "clear 0")]), []);
+        assert_eq!(hidden(&[(22, "clear 15 4 9 10")]), [2..=3, 5..=8, 11..=15]);
+        assert_eq!(hidden(&[(22, "clear 5 2 5 9")]), [3..=4]);
+        assert_eq!(hidden(&[(22, "clear 2 2")]), []);
         // A clear can hide neither the first entry nor entries after its request.
-        assert_eq!(hidden(&[(22, "clear 1 4000 1")]), [2..=20]);
+        assert_eq!(hidden(&[(22, "clear 4000 1")]), [2..=20]);
     }
 
     #[test]
     fn clears_add_up_and_the_newest_is_taken_back_first() {
-        let all = [(22, "clear 10"), (32, "clear 5"), (35, "clear 30"), (37, "undo"), (39, "undo")];
+        let all = [(22, "clear 11"), (32, "clear 26"), (35, "clear 4"), (37, "undo"), (39, "undo")];
         let upto = |n: usize| *hidden(&all[..n]).last().unwrap().end();
         assert_eq!((1..=5).map(upto).collect::<Vec<_>>(), [11, 26, 26, 26, 11]);
-        assert_eq!(hidden(&[(9, "undo"), (22, "clear 10")]), [2..=11]);
+        assert_eq!(hidden(&[(9, "undo"), (22, "clear 11")]), [2..=11]);
         // The second clear may hide an exception of the first. Its own exceptions don't show an
         // entry that the first hides.
-        let (one, two) = ((22, "clear 3 15 4 9"), (32, "clear 3 17 3 9 16"));
+        let (one, two) = ((22, "clear 15 4 9"), (32, "clear 17 3 9 16"));
         assert_eq!(hidden(&[one, two]), [2..=8, 10..=15, 17..=17]);
         assert_eq!(hidden(&[one, two, (33, "undo")]), hidden(&[one]));
     }
@@ -279,6 +263,6 @@ mod tests {
     #[test]
     fn what_was_refused_hides_nothing() {
         assert_eq!(hidden(&[(22, "no 10")]), []);
-        assert_eq!(hidden(&[(22, "clear 10"), (24, "no")]), [2..=11]);
+        assert_eq!(hidden(&[(22, "clear 11"), (24, "no")]), [2..=11]);
     }
 }

@@ -326,7 +326,7 @@ mod tests {
 
     fn identity() -> Identity {
         Identity {
-            format: 1,
+            format: Identity::FORMAT,
             uuid: Uuid::from_bytes([0x11; 16]),
             key: [0x22; 32],
             created_us: 1_700_000_000_000_000,

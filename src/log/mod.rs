@@ -189,8 +189,9 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The number of the file format that this version writes.
-    pub const FORMAT: u32 = 2;
+    /// The number of the file format that this version reads and writes. Numbers never come back: a
+    /// change of the format takes the next.
+    pub const FORMAT: u32 = 3;
 
     /// The identity of a new log.
     pub(crate) fn fresh() -> Identity {
@@ -269,17 +270,17 @@ pub enum Error {
         /// The id of the process that writes, if it is known.
         process: Option<u32>,
     },
-    /// The file was written by a later version.
-    Newer {
-        /// The file's path.
-        path: PathBuf,
-        /// The number of the file's format.
-        format: u32,
-    },
     /// The file isn't a log.
     NotALog {
         /// The file's path.
         path: PathBuf,
+    },
+    /// The file was written by a version of another format.
+    OtherFormat {
+        /// The file's path.
+        path: PathBuf,
+        /// The number of the file's format.
+        format: u32,
     },
     /// The log takes no appends until it is opened again. The text says why: for example, a write
     /// failed, or one of the log's files was removed, renamed or replaced.
@@ -316,14 +317,16 @@ impl fmt::Display for Error {
                 }
                 f.write_str("; stop it, or open the log for reading")
             }
-            Error::Newer { path, format } => write!(
-                f,
-                "{} has format {format}, and this version reads up to {}; upgrade pumphouse",
-                path.display(),
-                Identity::FORMAT
-            ),
             Error::NotALog { path } => {
                 write!(f, "{} is not a Pumphouse log; give another path", path.display())
+            }
+            Error::OtherFormat { path, format } => {
+                let advice = match *format > Identity::FORMAT {
+                    true => "upgrade pumphouse",
+                    false => "the program that wrote it reads it, and so does sqlite3",
+                };
+                let (path, ours) = (path.display(), Identity::FORMAT);
+                write!(f, "{path} has format {format}, and this version reads {ours}; {advice}")
             }
             Error::Poisoned(why) => {
                 write!(f, "the log takes no more until it is opened again: {why}")

@@ -92,9 +92,9 @@ impl Written {
             turn,
             model: "small at http://llm.example.org:8080/v1".to_owned(),
             until,
-            rendering: 4,
-            mark: None,
-            rules: Some(5),
+            rendering: 1,
+            mark: String::new(),
+            rules: 1,
             asker: Some("console".to_owned()),
             is_last: None,
             waiting: None,
@@ -133,8 +133,6 @@ impl Written {
             calls: None,
             wrote_root: None,
             awaits: None,
-            held_from: None,
-            held_to: None,
             text: SECRET.to_owned(),
         };
         self.say("ada", "action", &it).await
@@ -326,7 +324,7 @@ async fn a_fault_is_the_type_of_an_error() {
     it.result(action, Some(error)).await;
     it.turn_ends(1, Some("no")).await;
     let stopped =
-        Stopped { turns: 1, reason: "budget".to_owned(), until: Some(5), text: SECRET.to_owned() };
+        Stopped { turns: 1, reason: "budget".to_owned(), until: 5, text: SECRET.to_owned() };
     it.say("ada", "console", &stopped).await;
     let spans = it.spans(0, false).await;
     let kinds: Vec<_> = spans.iter().map(|it| text(it, names::ERROR_TYPE).unwrap()).collect();

@@ -61,7 +61,7 @@ impl Parser {
         let held = std::mem::take(&mut self.held);
         self.state = ParserState::Text;
         if ambiguity.is_quoted() {
-            self.code.end_span(held.as_bytes());
+            self.code.text(held.as_bytes());
             return self.say(&held, sink);
         }
         let (tag, rest) = held.split_at(ambiguity.tag);

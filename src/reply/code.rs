@@ -10,11 +10,8 @@
 
 use std::ops::Range;
 
-use crate::reply::code_before_rules_3;
-use crate::reply::config::Reading;
 use crate::reply::inline::Inline;
 use crate::reply::markdown::{Blocks, Fence};
-use crate::reply::names::Markup;
 use crate::reply::nest::Nest;
 
 /// Returns the byte ranges of code in a Markdown text: of code fences and code spans, but not of
@@ -30,29 +27,21 @@ use crate::reply::nest::Nest;
 /// ```
 #[must_use]
 pub fn code_ranges(text: &str) -> Vec<Range<usize>> {
-    Reading::default().code_ranges(text)
-}
-
-impl Reading {
-    /// Returns the ranges of [`code_ranges`] by this version of the parsing rules.
-    #[must_use]
-    pub fn code_ranges(self, text: &str) -> Vec<Range<usize>> {
-        let (markup, mut code) = (Markup::default(), CodeContext::new(self, false));
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        for (at, byte) in text.bytes().enumerate() {
-            if code.next(&[byte], &markup).is_some() {
-                code.text(&[byte]);
-            }
-            if !code.is_code() {
-                continue;
-            }
-            match ranges.last_mut().filter(|it| it.end == at) {
-                Some(last) => last.end = at + 1,
-                None => ranges.push(at..at + 1),
-            }
+    let mut code = CodeContext::new(false);
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        if code.next(&[byte]).is_some() {
+            code.text(&[byte]);
         }
-        ranges
+        if !code.is_code() {
+            continue;
+        }
+        match ranges.last_mut().filter(|it| it.end == at) {
+            Some(last) => last.end = at + 1,
+            None => ranges.push(at..at + 1),
+        }
     }
+    ranges
 }
 
 /// Why a tag is text.
@@ -101,16 +90,9 @@ pub(super) struct Spot {
     pub(super) fresh: bool,
 }
 
+/// The state of a text at a place.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one each parser, and none on a heap")]
-pub(super) enum CodeContext {
-    First(code_before_rules_3::CodeBefore3),
-    Current(CurrentCode),
-}
-
-/// The state of a text at a place, by the current rules.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CurrentCode {
+pub(super) struct CodeContext {
     blocks: Blocks,
     /// Whether the text here is in a comment or in a CDATA section.
     hidden: Hidden,
@@ -136,136 +118,8 @@ enum Hidden {
 }
 
 impl CodeContext {
-    pub(super) fn new(reading: Reading, json: bool) -> CodeContext {
-        match reading {
-            Reading::First => CodeContext::First(code_before_rules_3::CodeBefore3::new(json)),
-            Reading::CommonMark => CodeContext::Current(CurrentCode::new(json)),
-        }
-    }
-
-    /// Takes a tag that is markup. A new text begins after the tag.
-    pub(super) fn reset(&mut self) {
-        match self {
-            CodeContext::First(it) => it.reset(),
-            CodeContext::Current(it) => it.reset(),
-        }
-    }
-
-    /// Takes text that has no markup in it.
-    pub(super) fn text(&mut self, text: &[u8]) {
-        match self {
-            CodeContext::First(it) => it.plain(),
-            CodeContext::Current(it) => text.iter().for_each(|byte| it.step(*byte)),
-        }
-    }
-
-    pub(super) fn comment(&mut self) {
-        match self {
-            CodeContext::First(it) => it.comment(),
-            CodeContext::Current(it) => it.hidden = Hidden::Comment(0),
-        }
-    }
-
-    pub(super) fn section(&mut self) {
-        match self {
-            CodeContext::First(it) => it.section(),
-            CodeContext::Current(it) => it.hidden = Hidden::Section(0),
-        }
-    }
-
-    /// Takes a broken tag. `quote` is the quotation mark of the value in which the tag breaks off.
-    pub(super) fn torn(&mut self, quote: Option<u8>) {
-        self.reset();
-        if let CodeContext::Current(code) = self {
-            code.torn = quote;
-        }
-    }
-
-    /// Forgets the quotation mark that a broken tag left open, since a close tag follows.
-    pub(super) fn mend(&mut self) {
-        if let CodeContext::Current(code) = self {
-            code.torn = None;
-        }
-    }
-
-    /// Whether the text here is a code span, or may be one. The inner value is the number of
-    /// backticks that end the span, if it is known.
-    pub(super) fn span(&self) -> Option<Option<usize>> {
-        match self {
-            CodeContext::First(it) => it.span().map(Some),
-            CodeContext::Current(it) => it.blocks.inline.span(),
-        }
-    }
-
-    /// Takes text at whose end a code span ends.
-    pub(super) fn end_span(&mut self, text: &[u8]) {
-        match self {
-            CodeContext::First(it) => it.end_span(),
-            CodeContext::Current(_) => self.text(text),
-        }
-    }
-
-    /// Takes text without looking for tags in it.
-    pub(super) fn read(&mut self, mut text: &[u8]) {
-        if let CodeContext::Current(code) = self {
-            while let Some(at) = code.next(text) {
-                code.step(text[at]);
-                text = &text[at + 1..];
-            }
-        }
-    }
-
-    /// The spot of a tag that begins after the text that was read.
-    pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
-        if let CodeContext::Current(code) = self {
-            code.settle(b'<');
-        }
-        self.spot(within)
-    }
-
-    /// The spot of a tag that begins here. `within` says whether a thought, a response, a control
-    /// block or the root of the agent's own payload is open around the tag.
-    pub(super) fn spot(&self, within: bool) -> Spot {
-        match self {
-            CodeContext::First(first) => {
-                let is_span = first.in_span() && !first.is_fresh();
-                let why = is_span.then_some(Why::Span);
-                Spot { why, begins: first.is_fresh(), fresh: first.is_fresh() }
-            }
-            CodeContext::Current(it) => it.spot(within),
-        }
-    }
-
-    /// The spot of JSON that begins here.
-    pub(super) fn json_spot(&self, within: bool) -> Spot {
-        let spot = self.spot(within);
-        match self {
-            CodeContext::First(_) => spot,
-            CodeContext::Current(it) => Spot { why: it.why_no_call().or(spot.why), ..spot },
-        }
-    }
-
-    fn is_code(&self) -> bool {
-        match self {
-            CodeContext::First(it) => it.is_code(),
-            CodeContext::Current(code) => {
-                code.blocks.is_fenced() || code.deep.is_code() || code.blocks.inline.is_code()
-            }
-        }
-    }
-
-    /// Reads up to the next byte at which markup may begin, and returns its index.
-    pub(super) fn next(&mut self, bytes: &[u8], markup: &Markup) -> Option<usize> {
-        match self {
-            CodeContext::First(it) => it.next(bytes, markup),
-            CodeContext::Current(it) => it.next(bytes),
-        }
-    }
-}
-
-impl CurrentCode {
-    fn new(json: bool) -> CurrentCode {
-        CurrentCode {
+    pub(super) fn new(json: bool) -> CodeContext {
+        CodeContext {
             blocks: Blocks::new(Inline::default()),
             hidden: Hidden::No,
             deep: Deep::default(),
@@ -278,16 +132,72 @@ impl CurrentCode {
         }
     }
 
-    /// Resets all fields but `json`. The array of containers stays as it is, since only its first
-    /// `depth` entries are used.
-    fn reset(&mut self) {
+    /// Takes a tag that is markup. A new text begins after the tag: all fields but `json` are
+    /// reset. The array of containers stays as it is, since only its first `depth` entries are
+    /// used.
+    pub(super) fn reset(&mut self) {
         self.blocks.reset();
         (self.hidden, self.torn, self.is_closed) = (Hidden::No, None, false);
         (self.deep, self.visual, self.nest) = (Deep::default(), Visual::Open, Nest::default());
         self.last = [b' '; 3];
     }
 
-    fn next(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Takes text that has no markup in it.
+    pub(super) fn text(&mut self, text: &[u8]) {
+        text.iter().for_each(|byte| self.step(*byte));
+    }
+
+    pub(super) fn comment(&mut self) {
+        self.hidden = Hidden::Comment(0);
+    }
+
+    pub(super) fn section(&mut self) {
+        self.hidden = Hidden::Section(0);
+    }
+
+    /// Takes a broken tag. `quote` is the quotation mark of the value in which the tag breaks off.
+    pub(super) fn torn(&mut self, quote: Option<u8>) {
+        self.reset();
+        self.torn = quote;
+    }
+
+    /// Forgets the quotation mark that a broken tag left open, since a close tag follows.
+    pub(super) fn mend(&mut self) {
+        self.torn = None;
+    }
+
+    /// Whether the text here is a code span, or may be one. The inner value is the number of
+    /// backticks that end the span, if it is known.
+    pub(super) fn span(&self) -> Option<Option<usize>> {
+        self.blocks.inline.span()
+    }
+
+    /// Takes text without looking for tags in it.
+    pub(super) fn read(&mut self, mut text: &[u8]) {
+        while let Some(at) = self.next(text) {
+            self.step(text[at]);
+            text = &text[at + 1..];
+        }
+    }
+
+    /// The spot of a tag that begins after the text that was read.
+    pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
+        self.settle(b'<');
+        self.spot(within)
+    }
+
+    /// The spot of JSON that begins here.
+    pub(super) fn json_spot(&self, within: bool) -> Spot {
+        let spot = self.spot(within);
+        Spot { why: self.why_no_call().or(spot.why), ..spot }
+    }
+
+    fn is_code(&self) -> bool {
+        self.blocks.is_fenced() || self.deep.is_code() || self.blocks.inline.is_code()
+    }
+
+    /// Reads up to the next byte at which markup may begin, and returns its index.
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
             let skipped = self.skip(&bytes[at..]);
@@ -364,7 +274,9 @@ impl CurrentCode {
         }
     }
 
-    fn spot(&self, within: bool) -> Spot {
+    /// The spot of a tag that begins here. `within` says whether a thought, a response, a control
+    /// block or the root of the agent's own payload is open around the tag.
+    pub(super) fn spot(&self, within: bool) -> Spot {
         let is_fenced = self.blocks.is_fenced() && !self.is_closed;
         let ends_deep = self.deep.is_closed() && !self.blocks.is_fenced();
         let begins = self.blocks.is_begin() || self.is_closed || ends_deep;
@@ -564,8 +476,6 @@ impl CodeContext {
     /// Takes JSON that isn't a call, or the beginning of such JSON.
     pub(super) fn json(&mut self, text: &[u8]) {
         self.text(text);
-        if let CodeContext::Current(code) = self {
-            code.nest = Nest::of(text);
-        }
+        self.nest = Nest::of(text);
     }
 }

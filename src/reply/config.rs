@@ -12,8 +12,6 @@ pub struct Config {
     pub markup: Markup,
     /// How the model writes its calls.
     pub dialect: Dialect,
-    /// The version of the parsing rules.
-    pub reading: Reading,
     /// Whether calls in a response are emitted as calls. By default they are text.
     pub actions_in_response: bool,
     /// How large the parts of a reply may be.
@@ -37,25 +35,11 @@ pub enum Dialect {
     ToolUse,
 }
 
-/// A version of the parsing rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reading {
-    /// The rules before version 3. They serve only to parse the recorded replies of old turns
-    /// again.
-    First,
-    /// The current rules. Code is what `CommonMark` defines as code, with a few exceptions. A
-    /// payload for another listener is recognised only at the beginning of a line.
-    #[default]
-    CommonMark,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
             markup: Markup::default(),
             dialect: Dialect::Tags,
-            reading: Reading::default(),
             actions_in_response: false,
             limits: ReplyLimits::default(),
             tool_use_attributes: vec!["id".to_owned(), "name".to_owned()],

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use crate::reply::body::{Body as Reading, BodyStep, Form, Surroundings};
 use crate::reply::code::{CodeContext, Why};
-use crate::reply::config::Reading as Rules;
 use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
 use crate::reply::json::{self, Wrong};
 use crate::reply::names::{Kind, Markup};
@@ -58,29 +57,28 @@ impl Capture {
         source: [&[u8]; 2],
         byte: u8,
         around: &Surroundings<'_>,
-        rules: Rules,
     ) -> BodyStep {
         match seen {
-            BodyStep::Next if self.check_for_code(source, rules) => self.body.pass(byte, around),
-            BodyStep::Whole if self.closes_in_code(source, rules) => self.body.pass_close(),
+            BodyStep::Next if self.check_for_code(source) => self.body.pass(byte, around),
+            BodyStep::Whole if self.closes_in_code(source) => self.body.pass_close(),
             seen => seen,
         }
     }
 
     /// Whether the close tag that was found stands in code. False unless the text probably just
     /// mentions the open tag.
-    fn closes_in_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
+    fn closes_in_code(&mut self, source: [&[u8]; 2]) -> bool {
         let may_be = self.is_bare() && self.body.is_prose && !self.discarding;
-        may_be && rules != Rules::First && self.markdown(source, rules).is_some()
+        may_be && self.markdown(source).is_some()
     }
 
     /// Whether the tag that was found in the body stands in code. `source` is the element's text so
     /// far, in two pieces.
-    fn check_for_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
-        if rules == Rules::First || self.discarding {
+    fn check_for_code(&mut self, source: [&[u8]; 2]) -> bool {
+        if self.discarding {
             return false;
         }
-        match self.markdown(source, rules) {
+        match self.markdown(source) {
             None => false,
             // The close tag of an open element is markup even in a code span.
             Some(why) => why == Why::Fence || !self.body.is_at_close(),
@@ -89,9 +87,9 @@ impl Capture {
 
     /// Returns why the tag that was found in the body is text by the rules of Markdown. None if the
     /// tag is markup.
-    fn markdown(&mut self, source: [&[u8]; 2], rules: Rules) -> Option<Why> {
+    fn markdown(&mut self, source: [&[u8]; 2]) -> Option<Why> {
         let (code, read) = &mut **self.markdown.get_or_insert_with(|| {
-            let mut code = CodeContext::new(rules, false);
+            let mut code = CodeContext::new(false);
             code.reset();
             Box::new((code, self.tag_bytes))
         });

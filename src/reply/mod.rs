@@ -39,7 +39,6 @@ mod config;
 mod ambiguity;
 mod element;
 mod event;
-mod code_before_rules_3;
 mod html;
 mod inline;
 mod json;
@@ -59,7 +58,7 @@ mod json_probe;
 mod tests;
 
 pub use code::{Why, code_ranges};
-pub use config::{Config, Dialect, Reading};
+pub use config::{Config, Dialect};
 pub use event::{Attribute, Body, Broken, Cut, Element, Event, Fault, What};
 pub use names::{Kind, Markup};
 pub use parser::Parser;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::reply::ambiguity::Ambiguity;
 use crate::reply::body::{BodyStep, Surroundings};
 use crate::reply::code::{CodeContext, Spot, Why};
-use crate::reply::config::{Config, Dialect, Reading, Shape};
+use crate::reply::config::{Config, Dialect, Shape};
 use crate::reply::element::Capture;
 use crate::reply::event::{Body, Cut, Element, Event, Fault, What};
 use crate::reply::json_probe::{Fate, JsonProbe, Verdict};
@@ -79,7 +79,7 @@ impl Parser {
         let config = config.into();
         let shape = Shape::new(&config.tool_use_json);
         let (open, spoken) = (vec![0; config.markup.len()], vec![0; config.markup.len()]);
-        let code = CodeContext::new(config.reading, config.dialect == Dialect::ToolUse);
+        let code = CodeContext::new(config.dialect == Dialect::ToolUse);
         Parser {
             config,
             shape,
@@ -189,7 +189,7 @@ impl Parser {
     }
 
     fn read_text<'c>(&mut self, rest: &'c str, sink: Sink<'_>) -> &'c str {
-        let Some(at) = self.code.next(rest.as_bytes(), &self.config.markup) else {
+        let Some(at) = self.code.next(rest.as_bytes()) else {
             self.say(rest, sink);
             return "";
         };
@@ -325,7 +325,7 @@ impl Parser {
 
     /// Whether an open tag is text because of its place, although tags of its name are markup.
     fn is_mention(&self, tag: Tag, spot: Spot) -> bool {
-        self.config.reading != Reading::First && !tag.closes && spot.why.is_some()
+        !tag.closes && spot.why.is_some()
     }
 
     fn whole_tag(&mut self, tag: Tag, spot: Spot, empty: bool, sink: Sink<'_>) {
@@ -370,19 +370,9 @@ impl Parser {
     /// Handles the open tag of a tool's output. The tag and everything up to its close tag are
     /// text.
     fn output(&mut self, name: usize, empty: bool, source: &str, sink: Sink<'_>) {
-        match &mut self.code {
-            CodeContext::First(first) => {
-                first.plain();
-                if !empty {
-                    first.output(name);
-                }
-            }
-            CodeContext::Current(_) => {
-                self.code.reset();
-                self.mention = None;
-                self.output = (!empty).then_some(name);
-            }
-        }
+        self.code.reset();
+        self.mention = None;
+        self.output = (!empty).then_some(name);
         self.say(source, sink);
     }
 
@@ -401,7 +391,7 @@ impl Parser {
             own: capture.name,
             open: &self.open,
             discarding: capture.discarding,
-            counts_within: self.config.reading != Reading::First && capture.is_bare(),
+            counts_within: capture.is_bare(),
         };
         let mut ended = None;
         for (at, byte) in window.bytes().enumerate() {
@@ -409,7 +399,7 @@ impl Parser {
                 BodyStep::More => continue,
                 seen => {
                     let source = [self.held.as_bytes(), &window.as_bytes()[..at]];
-                    capture.in_markdown(seen, source, byte, &around, self.config.reading)
+                    capture.in_markdown(seen, source, byte, &around)
                 }
             };
             if seen != BodyStep::More {

@@ -3,7 +3,6 @@
 //! and emits text piece by piece.
 
 use crate::reply::code::{Spot, Why};
-use crate::reply::config::Reading;
 use crate::reply::event::{Attribute, Body, Event, Fault, What};
 use crate::reply::names::Kind;
 use crate::reply::parser::{Parser, Sink};
@@ -34,9 +33,6 @@ impl Parser {
     /// - `Some(Some(why))` if the tag is text, but its element is reported as ignored, for this
     ///   reason, once the element is complete.
     pub(super) fn welcomes(&self, name: usize, closes: bool, spot: Spot) -> Option<Option<Why>> {
-        if self.config.reading == Reading::First {
-            return self.welcomed(name, closes, spot.fresh).then_some(None);
-        }
         let kind = self.config.markup.at(name).kind;
         let top = self.frames.last();
         // The close tag of the innermost element may be markup even in text that looks like a code
@@ -96,27 +92,6 @@ impl Parser {
     fn is_branch(&self, name: usize) -> bool {
         let markup = self.config.markup.at(name);
         markup.kind == Kind::Control && matches!(&*markup.text, "then" | "else")
-    }
-
-    /// Whether a tag of this name may be markup at its place, by [`Reading::First`].
-    fn welcomed(&self, name: usize, closes: bool, fresh: bool) -> bool {
-        let name = self.config.markup.at(name);
-        let top = self.frames.last();
-        if closes && name.kind == Kind::Output {
-            return false;
-        }
-        if self.code.span().is_some() && (closes || !fresh) {
-            let group = |it: &Frame| self.config.markup.at(it.name).group;
-            return closes && top.is_some_and(|it| group(it) == name.group);
-        }
-        match top.map(|it| it.kind) {
-            Some(Kind::Response) => {
-                let runs = name.kind.is_run();
-                name.kind == Kind::Response || (self.config.actions_in_response && runs)
-            }
-            Some(Kind::Thought) if name.kind == Kind::Response && !closes => fresh,
-            _ => true,
-        }
     }
 
     /// Emits a piece of text.

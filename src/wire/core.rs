@@ -357,16 +357,15 @@ pub struct ContextCleared {
     /// How many messages were to stay in view, by the request: the first and the newest.
     #[payload(attribute, min = 1, example = "10")]
     pub kept_messages: u64,
-    /// Entries 2 up to this number are hidden, without those in `except`. Absent in logs of 0.1.0:
-    /// there `kept_messages` counts entries, and the newest before the request stay.
-    #[payload(attribute, no_example)]
-    pub upto: Option<u64>,
+    /// Entries 2 up to this number are hidden, without those in `except`.
+    #[payload(attribute, example = "9")]
+    pub upto: u64,
     /// Entries up to `upto` that stay in view, such as open questions and summaries.
     #[payload(attribute, list, no_example)]
     pub except: Option<Vec<u64>>,
     /// How many messages are hidden now, by this clear and by earlier ones that weren't undone.
-    #[payload(attribute, no_example)]
-    pub hidden: Option<u64>,
+    #[payload(attribute, example = "4")]
+    pub hidden: u64,
 }
 
 /// The newest `context-cleared` is undone: prompts show the messages again that it hid.

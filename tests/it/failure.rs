@@ -73,7 +73,7 @@ payloads! {
 }
 
 fn stopped(reason: &str) -> Stopped {
-    Stopped { turns: 1, reason: reason.to_owned(), until: None, text: "It stopped.".into() }
+    Stopped { turns: 1, reason: reason.to_owned(), until: 1, text: "It stopped.".into() }
 }
 
 /// Listeners that fail in every way, and one that doesn't.

@@ -54,7 +54,7 @@ mod tidy;
 mod tools;
 mod traces;
 mod ui;
-mod upgrade;
+mod formats;
 mod workflows;
 
 /// Reports a test that this machine can't run. Writes to the process's error output, because the

@@ -121,7 +121,6 @@ impl SqliteLog {
         let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
         let tip = check::tip(&mut reader)?;
         drop(reader);
-        schema::upgrade(&db).map_err(|error| schema::opening(&path, &error))?;
         if durability == Durability::Normal {
             // The write-ahead log may be a new file, whose name must survive a power cut. SQLite
             // itself syncs the name only if each commit is synced.

@@ -144,8 +144,6 @@ pub(super) struct Reader {
     stop: Arc<AtomicBool>,
     digests: Digests,
     space: Vec<u8>,
-    /// Whether the file is known to have the table `shares`.
-    pub(super) shares: bool,
 }
 
 /// How a reader treats an entry that doesn't match its digest.
@@ -160,8 +158,8 @@ pub(super) enum Digests {
 
 impl Reader {
     pub(super) fn new(db: Db, path: &Path, stop: Arc<AtomicBool>, digests: Digests) -> Reader {
-        let (names, threads, words, space, shares) = Default::default();
-        Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space, shares }
+        let (names, threads, words, space) = Default::default();
+        Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space }
     }
 
     /// Returns an error if the log is being closed. Long walks over the log call this between their

@@ -131,9 +131,6 @@ LEFT JOIN threads c ON c.number = e.cause_thread
 LEFT JOIN threads r ON r.number = e.reply_thread;
 "#;
 
-/// The expression for a body in format 1, in which bodies share no text.
-const BODY_1: &str = "e.body";
-
 /// The expression for a whole body: the pieces of the row's own text, with the shared text in
 /// between. SQLite returns null for an empty piece.
 const BODY: &str = "CASE WHEN EXISTS (SELECT 1 FROM shares WHERE entry = e.position) THEN (
@@ -160,25 +157,24 @@ fn sql() -> String {
              BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;\n"
         ));
     }
-    sql.push_str(&messages(&Flags::WORDS, BODY));
+    sql.push_str(&messages());
     sql
 }
 
-/// The statement that makes the view, with the given words for flags and the given expression for a
-/// body.
-fn messages(words: &[(Flags, &str)], body: &str) -> String {
+/// The statement that makes the view.
+fn messages() -> String {
     let word = |(flag, word): &(Flags, &str)| {
         format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
     };
-    let words: Vec<String> = words.iter().map(word).collect();
-    MESSAGES.replace("FLAGS", &words.join("\n    || ")).replace("BODY", body)
+    let words: Vec<String> = Flags::WORDS.iter().map(word).collect();
+    MESSAGES.replace("FLAGS", &words.join("\n    || ")).replace("BODY", BODY)
 }
 
 /// The kinds of files that can be opened.
 pub(super) enum FileKind {
     /// An empty file, in which a log may be made.
     Nothing,
-    /// A log of a format that this version knows.
+    /// A log of this version's format.
     Log,
 }
 
@@ -188,10 +184,8 @@ pub(super) fn inspect(db: &Connection, path: &Path) -> Result<FileKind, Error> {
     let (application, format) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION_ID {
         return match u32::try_from(format) {
-            Ok(1..=Identity::FORMAT) => Ok(FileKind::Log),
-            Ok(format) if format > Identity::FORMAT => {
-                Err(Error::Newer { path: path.to_owned(), format })
-            }
+            Ok(Identity::FORMAT) => Ok(FileKind::Log),
+            Ok(format @ 1..) => Err(Error::OtherFormat { path: path.to_owned(), format }),
             _ => Err(damaged(path, &format!("its header says format {format}"))),
         };
     }
@@ -272,14 +266,6 @@ pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     })
 }
 
-/// The number of flags that had words in the first logs of format 1. Later versions added words one
-/// by one.
-const WORDS_LEAST: usize = 6;
-/// The indexes that the first logs of format 1 don't have.
-const YOUNGER: [&str; 2] = ["entries_states", "threads_parent"];
-/// The table that logs of format 1 don't have. The names of its triggers begin with its name.
-const SECOND: &str = "shares";
-
 /// An object in a file's schema: its kind, its name, and the statement that makes it.
 struct Object {
     kind: String,
@@ -287,30 +273,22 @@ struct Object {
     sql: String,
 }
 
-/// The result of comparing one of our objects with the file's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ObjectStatus {
-    AsMade,
-    /// The object is as an older version made it, or missing because an older version didn't make
-    /// it. The data is the same.
-    Older,
-    Otherwise(&'static str),
-}
-
 /// A difference between an object and our statement for it: the object's kind, its name, and the
 /// difference in words.
 type Difference = (String, String, &'static str);
 
 /// Finds each of our tables, indexes, triggers and views that is missing or was changed, and every
-/// trigger that isn't ours. An object as an older version made it isn't reported.
+/// trigger that isn't ours.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
-    // The format is read first, since a pump may upgrade the file meanwhile.
-    let (made, format, theirs) = (expected_objects()?, number(db, "user_version")?, objects(db)?);
+    let (made, theirs) = (expected_objects()?, objects(db)?);
     let mut wrong = Vec::new();
-    for object in &made {
-        if let ObjectStatus::Otherwise(what) = object_status(object, &theirs, format) {
-            wrong.push((object.kind.clone(), object.name.clone(), what));
-        }
+    for Object { kind, name, sql } in &made {
+        let what = match theirs.iter().find(|it| it.kind == *kind && it.name == *name) {
+            Some(it) if it.sql == *sql => continue,
+            Some(_) => "was changed",
+            None => "is missing",
+        };
+        wrong.push((kind.clone(), name.clone(), what));
     }
     // A trigger that isn't ours may change anything that is written.
     for object in theirs {
@@ -319,44 +297,6 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
         }
     }
     Ok(wrong)
-}
-
-/// Upgrades a file of an older version to today's format: replaces an old view, which has no data,
-/// and adds missing objects.
-pub(super) fn upgrade(db: &Connection) -> rusqlite::Result<()> {
-    let (theirs, format) = (objects(db)?, number(db, "user_version")?);
-    let older = expected_objects()?
-        .into_iter()
-        .filter(|it| object_status(it, &theirs, format) == ObjectStatus::Older);
-    let anew: Vec<String> = older
-        .map(|Object { kind, name, sql }| format!("DROP {kind} IF EXISTS {name};\n{sql};\n"))
-        .collect();
-    if anew.is_empty() && format == i64::from(Identity::FORMAT) {
-        return Ok(());
-    }
-    let writing = db.unchecked_transaction()?;
-    writing.execute_batch(&anew.concat())?;
-    writing.pragma_update(None, "user_version", Identity::FORMAT)?;
-    writing.commit()
-}
-
-/// Compares one of our objects with those in a file of this format.
-fn object_status(ours: &Object, theirs: &[Object], format: i64) -> ObjectStatus {
-    let found = theirs.iter().find(|it| it.kind == ours.kind && it.name == ours.name);
-    match found {
-        Some(it) if it.sql == ours.sql => ObjectStatus::AsMade,
-        Some(it) if ours.kind == "view" && was_a_view(&it.sql, format) => ObjectStatus::Older,
-        Some(_) => ObjectStatus::Otherwise("was changed"),
-        None if YOUNGER.contains(&&*ours.name) => ObjectStatus::Older,
-        None if format == 1 && ours.name.starts_with(SECOND) => ObjectStatus::Older,
-        None => ObjectStatus::Otherwise("is missing"),
-    }
-}
-
-fn was_a_view(sql: &str, format: i64) -> bool {
-    let body = if format == 1 { BODY_1 } else { BODY };
-    (WORDS_LEAST..=Flags::WORDS.len())
-        .any(|count| messages(&Flags::WORDS[..count], body).trim().strip_suffix(';') == Some(sql))
 }
 
 /// The objects that this version makes.

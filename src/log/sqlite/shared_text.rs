@@ -53,7 +53,7 @@ impl Reader {
     /// Fills in the text that bodies share with earlier bodies. If some of this text is missing,
     /// the body is left as it is in the row, and `lacks` is set.
     pub(super) fn complete(&mut self, rows: &mut [Raw]) -> Result<(), Error> {
-        if rows.is_empty() || !self.has_shares()? {
+        if rows.is_empty() {
             return Ok(());
         }
         self.sql(complete(&self.db, rows))
@@ -61,23 +61,9 @@ impl Reader {
 
     /// How many shares belong to entries after a position, or to a position below 1.
     pub(super) fn shares_beyond(&mut self, position: u64) -> Result<u64, Error> {
-        if !self.has_shares()? {
-            return Ok(0);
-        }
         let sql = "SELECT count(*) FROM shares WHERE entry > ?1 OR entry < 1";
         let count = self.db.query_row(sql, [position.cast_signed()], |row| row.get(0));
         self.sql(count).map(i64::cast_unsigned)
-    }
-
-    /// Whether the file has the table `shares`. A log of format 1 has none until a pump opens it.
-    pub(super) fn has_shares(&mut self) -> Result<bool, Error> {
-        if !self.shares {
-            let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'shares')";
-            let found =
-                self.db.prepare_cached(sql).and_then(|mut it| it.query_row([], |row| row.get(0)));
-            self.shares = self.sql(found)?;
-        }
-        Ok(self.shares)
     }
 }
 

@@ -25,15 +25,10 @@ impl Reader {
     /// How many entries after a position are needed to have `bytes_max` bytes. The entries
     /// themselves aren't read.
     fn count_within(&mut self, after: u64, limit: usize, bytes_max: usize) -> Result<usize, Error> {
-        let shared = match self.has_shares()? {
-            true => "(SELECT sum(length) FROM shares WHERE entry = position)",
-            false => "0",
-        };
-        let sql = format!(
-            "SELECT length(body) + coalesce(length(meta), 0) + coalesce({shared}, 0) FROM entries
-             WHERE position > ?1 ORDER BY position LIMIT ?2"
-        );
-        let mut find = self.sql(self.db.prepare_cached(&sql))?;
+        let sql = "SELECT length(body) + coalesce(length(meta), 0)
+               + coalesce((SELECT sum(length) FROM shares WHERE entry = position), 0)
+             FROM entries WHERE position > ?1 ORDER BY position LIMIT ?2";
+        let mut find = self.sql(self.db.prepare_cached(sql))?;
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let sizes = find.query_map([after, signed(limit)], |row| row.get::<_, Option<i64>>(0));
         let (mut count, mut bytes) = (0, 0_usize);

@@ -3,7 +3,6 @@
 
 mod crash;
 mod execution;
-mod older;
 mod references;
 mod rules;
 mod stopped;
@@ -238,9 +237,9 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         turn,
         model: "script".into(),
         until: 1,
-        rendering: 2,
-        mark: None,
-        rules: Some(2),
+        rendering: 1,
+        mark: String::new(),
+        rules: 1,
         asker: None,
         is_last: None,
         waiting: None,
@@ -282,8 +281,6 @@ fn end(turn: u64) -> CognitionOut {
         awaits: None,
         went_out: None,
         wrote_root: None,
-        held_from: None,
-        held_to: None,
         text: String::new(),
     }
 }

@@ -3,7 +3,7 @@
 use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::listeners::agent::ask as asking;
 use pumphouse::listeners::agent::recall::recall;
-use pumphouse::listeners::agent::render::{Form, RENDERING, render};
+use pumphouse::listeners::agent::render::{Form, render};
 use pumphouse::listeners::agent::settings::{Keep, OnFull, Settings};
 use pumphouse::listeners::agent::words::{ContextFull, ContextSummary};
 
@@ -119,7 +119,7 @@ fn ten_messages_are_ten_that_a_prompt_shows() {
         assert!(prompt.contains(text), "{text}: {prompt}");
     }
     let cleared = told.world.all::<ContextCleared>(&told.thread);
-    assert_eq!((cleared[0].upto, cleared[0].hidden), (Some(1), Some(0)));
+    assert_eq!((cleared[0].upto, cleared[0].hidden), (1, 0));
 }
 
 /// Answers each of several questions at once.
@@ -133,7 +133,7 @@ fn answered(questions: u32) -> Told {
 fn a_clear_keeps_as_many_messages_as_it_says_and_counts_what_it_hides() {
     let told = answered(8);
     let cleared = told.clear(4);
-    assert_eq!((cleared.kept_messages, cleared.hidden), (4, Some(12)));
+    assert_eq!((cleared.kept_messages, cleared.hidden), (4, 12));
     told.ask("And then?");
     let texts: Vec<String> = told
         .seen
@@ -151,7 +151,7 @@ fn a_clear_keeps_as_many_messages_as_it_says_and_counts_what_it_hides() {
     assert_eq!(texts, told_of);
     told.recalls();
     // A second clear adds up; what is taken back first is the second.
-    assert_eq!(told.clear(1).hidden, Some(17));
+    assert_eq!(told.clear(1).hidden, 17);
     told.world.sim.run(told.pump.tell(UndoClear)).unwrap().unwrap();
     told.wait();
     assert!(told.shows("Question 8?") && !told.shows("Question 7?"));
@@ -166,7 +166,7 @@ fn what_a_clear_counts_is_what_a_prompt_shows() {
     let root = pumphouse::listeners::agent::root("oracle");
     let shows = |it: &Entry| {
         let alone = render(
-            Form::new(2),
+            Form::new(""),
             "oracle",
             &root,
             "",
@@ -177,7 +177,7 @@ fn what_a_clear_counts_is_what_a_prompt_shows() {
     };
     let all = told.entries();
     let shown = all.iter().filter(|it| shows(it)).count() as u64;
-    assert_eq!(told.clear(1).hidden, Some(shown - 1), "{:#?}", told.world.story(&told.thread));
+    assert_eq!(told.clear(1).hidden, shown - 1, "{:#?}", told.world.story(&told.thread));
     let all_kinds = told.pump.capabilities();
     for it in &all {
         let bookkeeping = all_kinds.schema(it.name()).is_some_and(|it| it.bookkeeping);
@@ -226,7 +226,7 @@ fn a_clear_hides_no_call_without_a_result() {
     let told = Told::new(&["<response>Answer 1.</response>", SLOW, "<response>Done.</response>"]);
     told.ask("Do it slowly.");
     let cleared = told.clear(1);
-    assert!(cleared.hidden.unwrap() > 0, "{cleared:?}");
+    assert!(cleared.hidden > 0, "{cleared:?}");
     let view = told.in_view();
     let written = view.iter().find(|it| it.name().local() == "cognition_out").unwrap();
     assert!(std::str::from_utf8(written.body()).unwrap().contains("That takes a while."));
@@ -367,7 +367,7 @@ fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone
 fn render_now(told: &Told) -> String {
     let root = pumphouse::listeners::agent::root("oracle");
     let prompt =
-        render(Form::new(RENDERING), "oracle", &root, "", &told.in_view(), &PromptFeeds::default());
+        render(Form::new(""), "oracle", &root, "", &told.in_view(), &PromptFeeds::default());
     prompt.messages.iter().map(|it| it.text.clone() + "\n").collect()
 }
 
@@ -405,6 +405,6 @@ fn what_waited_where_a_thread_was_forked_is_not_waited_for_in_the_fork() {
     let fork = told.pump.fork_at(asked.id());
     let cleared: ContextCleared =
         told.world.sim.run(fork.ask(ClearContext { keep: 1 })).unwrap().unwrap();
-    assert_eq!((cleared.except, cleared.upto), (None, Some(asked.seq())));
+    assert_eq!((cleared.except, cleared.upto), (None, asked.seq()));
     assert!(told.clear(1).except.unwrap().contains(&asked.seq()));
 }

@@ -133,7 +133,7 @@ fn play(seed: u64, dialect: Dialect) -> (Vec<String>, u64) {
             1 => drop(world.sim.run(pump.tell(UndoClear)).unwrap().unwrap()),
             _ => {
                 let keep = 1 + chance.below(9);
-                hidden = hidden.max(clear(&world, &pump, keep).hidden.unwrap_or(0));
+                hidden = hidden.max(clear(&world, &pump, keep).hidden);
             }
         }
         let time = Duration::from_millis(chance.below(120));

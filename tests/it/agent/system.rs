@@ -116,7 +116,7 @@ fn d16_a_message_is_headed_by_who_sent_it() {
     let users = seen.last().unwrap().messages.iter().filter(|it| it.role.as_str() == "user");
     let heads: Vec<&str> = users.map(|it| it.text.lines().next().unwrap()).collect();
     let begun = world.all::<CognitionIn>(&thread).remove(0);
-    let mark = begun.mark.unwrap();
+    let mark = begun.mark;
     let expected = ["console", "calculate", "ada"].map(|it| format!("[{it} {mark}]"));
     assert_eq!((heads, begun.rendering), (expected.iter().map(|it| &**it).collect(), 6));
 }

@@ -84,7 +84,7 @@ async fn a_transcript_shows_messages_as_the_prompt_of_the_turn_does() {
     let told: Vec<_> = told.collect();
     assert_eq!(told[0], ("user".to_owned(), prompt.messages[0].text.clone()));
     assert_eq!(told[1], ("system".to_owned(), prompt.system));
-    let mark = turn.decode::<CognitionIn>().unwrap().mark.unwrap();
+    let mark = turn.decode::<CognitionIn>().unwrap().mark;
     assert!(told[0].1.starts_with(&format!("[console {mark}]\n")), "{told:?}");
 }
 

@@ -82,7 +82,7 @@ fn the_value_of_an_agents_answer_is_its_text() {
     let came = Came::of([CAPITAL, second]);
     assert_eq!(came.responses(), ["It is Paris. 1: Paris. Paris."]);
     assert_eq!(came.world.effects.lock().unwrap()[0].1, "Paris.");
-    let value = ResultValue { form: Some(ValueForm::Text), text: "Paris.".to_owned() };
+    let value = ResultValue { form: ValueForm::Text, text: "Paris.".to_owned() };
     assert_eq!(came.results()[0].value, Some(value));
     assert_eq!(came.shown(2), "<action-result id=\"cap\" status=\"ok\">Paris.</action-result>");
 }
@@ -188,22 +188,20 @@ fn what_has_no_single_text_is_json() {
         </action>"#;
     let came = Came::of([first, "<response>${t.note} $t</response>"]);
     let value = came.results()[0].value.clone().unwrap();
-    assert_eq!(value.form, Some(ValueForm::Json));
+    assert_eq!(value.form, ValueForm::Json);
     assert!(came.shown(2).starts_with("<action-result id=\"t\" status=\"ok\">{\""));
     assert!(came.responses()[0].ends_with(&value.text), "{:?}", came.responses());
 }
 
 #[test]
-fn results_that_0_1_0_wrote_are_read_as_they_were_meant() {
+fn a_value_is_read_as_it_was_written() {
     let read = |form, text: &str| ResultValue { form, text: text.to_owned() }.json();
-    assert_eq!(read(None, r#""what wiki says""#), json!("what wiki says"));
-    assert_eq!(read(None, r#"{"a":1}"#), json!({"a": 1}));
-    assert_eq!(read(Some(ValueForm::Text), r#"{"a":1}"#), json!(r#"{"a":1}"#));
-    assert_eq!(read(Some(ValueForm::Json), r#"{"a":1}"#), json!({"a": 1}));
+    assert_eq!(read(ValueForm::Text, r#"{"a":1}"#), json!(r#"{"a":1}"#));
+    assert_eq!(read(ValueForm::Json, r#"{"a":1}"#), json!({"a": 1}));
     for value in [json!("a\n<b>\""), json!("\u{0}"), json!(null), json!([1, "x"])] {
         assert_eq!(ResultValue::from(value.clone()).json(), value);
     }
-    assert_eq!(ResultValue::from(json!("\u{0}")).form, Some(ValueForm::Json));
+    assert_eq!(ResultValue::from(json!("\u{0}")).form, ValueForm::Json);
 }
 
 const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
@@ -275,9 +273,9 @@ fn old() -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// What a prompt in this form shows of it.
-async fn shown(form: u32) -> String {
-    let prompt = rendered(Form::new(form), old()).await;
+/// What a prompt shows of it.
+async fn shown() -> String {
+    let prompt = rendered(Form::new(""), old()).await;
     assert_eq!((&*prompt.system, prompt.messages.len()), ("Be exact.", 1));
     prompt.messages[0].text.clone()
 }
@@ -301,7 +299,7 @@ async fn rendered(form: Form<'_>, entries: Vec<(&'static str, &'static str, Stri
 }
 
 #[tokio::test]
-async fn a_notice_about_a_native_call_is_quoted_where_the_form_has_a_mark() {
+async fn a_notice_about_a_native_call_is_quoted() {
     let call = "&lt;tool_use id=\"a\" name=\"x\"&gt;{}&lt;/tool_use&gt;";
     let bytes = call.replace("&lt;", "<").replace("&gt;", ">").len();
     let wrote = format!(
@@ -312,66 +310,29 @@ async fn a_notice_about_a_native_call_is_quoted_where_the_form_has_a_mark() {
         "<notice xmlns=\"{AGENT}\" call=\"a\" turn=\"1\">No &lt;action-result&gt;, #7f3a9c.\
          </notice>"
     );
-    let entries =
-        || vec![("oracle", "oracle", wrote.clone()), ("oracle", "oracle", notice.clone())];
+    let entries = vec![("oracle", "oracle", wrote), ("oracle", "oracle", notice)];
     let tools = [Tool::new("x", "", json!({}))];
-    for (number, mark, expected) in [
-        (5, "", "[No <action-result>, #7f3a9c.]"),
-        (6, "#7f3a9c", "[No &lt;action-result>, #------. #7f3a9c]"),
-    ] {
-        let mut form = Form::new(number).offering(&tools);
-        form.mark = mark;
-        let prompt = rendered(form, entries()).await;
-        assert_eq!(prompt.messages.last().unwrap().text, expected);
-    }
+    let prompt = rendered(Form::new("#7f3a9c").offering(&tools), entries).await;
+    let expected = "[No &lt;action-result>, #------. #7f3a9c]";
+    assert_eq!(prompt.messages.last().unwrap().text, expected);
 }
 
 #[tokio::test]
-async fn the_first_form_of_prompts_is_as_0_1_0_made_it() {
-    let response = |turn: u64| {
-        format!(
-            "<response xmlns=\"{AGENT}\" final=\"true\" turn=\"{turn}\" was_held=\"false\">\
-             Paris &amp; so</response>"
-        )
-    };
+async fn a_prompt_shows_results_and_responses_as_text() {
     let expected = [
-        "[From console]\n1 < 2?",
-        "<action-result id=\"a\" status=\"ok\">\"if 1 &lt; 2:\\n    \\\"x\\\"\\n\"</action-result>",
-        "<action-result id=\"b\" status=\"ok\">{\"final\":true,\"text\":\"Paris\"}\nwarning: type \
-         is tool</action-result>",
-        "<action-result id=\"c\" status=\"failed\">problem: calculate answered an error: problem\
-         {\"overflow\":{\"column\":1}}</action-result>",
-        "<action-result id=\"d\" status=\"ok\">null</action-result>",
-        &format!("[From helper]\n{}", response(1)),
-        &format!(
-            "<thread-result xmlns=\"{CORE}\" status=\"completed\" thread=\"sess-a.b\">{}\
-             </thread-result>",
-            response(2)
-        ),
-        &format!(
-            "<thread-result xmlns=\"{CORE}\" status=\"cancelled\" thread=\"sess-a.c\">\
-             </thread-result>"
-        ),
-    ];
-    assert_eq!(shown(1).await, expected.join("\n\n"));
-}
-
-#[tokio::test]
-async fn in_the_second_form_what_0_1_0_wrote_reads_as_text_too() {
-    let expected = [
-        "[From console]\n1 < 2?",
+        "[console]\n1 < 2?",
         "<action-result id=\"a\" status=\"ok\">if 1 < 2:\n    \"x\"\n</action-result>",
         "<action-result id=\"b\" status=\"ok\">{\"final\":true,\"text\":\"Paris\"}\nwarning: type \
          is tool</action-result>",
         "<action-result id=\"c\" status=\"failed\">problem: calculate answered an error: problem, \
          {\"overflow\":{\"column\":1}}</action-result>",
         "<action-result id=\"d\" status=\"ok\">null</action-result>",
-        "[From helper]\nParis & so",
+        "[helper]\nParis & so",
         "<thread-result thread=\"sess-a.b\" status=\"completed\">Paris & so</thread-result>",
         &format!(
-            "<thread-result xmlns=\"{CORE}\" status=\"cancelled\" thread=\"sess-a.c\">\
-             </thread-result>"
+            "[core]\n&lt;thread-result xmlns=\"{CORE}\" status=\"cancelled\" \
+             thread=\"sess-a.c\"></thread-result>"
         ),
     ];
-    assert_eq!(shown(2).await, expected.join("\n\n"));
+    assert_eq!(shown().await, expected.join("\n\n"));
 }

@@ -311,7 +311,7 @@ async fn who_waits_for_a_place_is_counted() {
 async fn a_view_longer_than_a_page_has_every_entry_between_hidden_ones() {
     let clear = async |_: Down| {
         let except = Some((3..=1_400).collect());
-        ContextCleared { kept_messages: 1, upto: Some(1_500), except, hidden: None }
+        ContextCleared { kept_messages: 1, upto: 1_500, except, hidden: 1 }
     };
     let clearing = Listener::new("clearing").on(clear).grant::<EmitCore>();
     let see = async |view: View, _: Question| {

@@ -351,7 +351,7 @@ fn an_agent_that_stopped_is_no_content() {
     let below = Agent::new("broken", Arc::new(model)).settings(settings).listener();
     // One that runs in the thread of who asks.
     let beside = Listener::new("broken").on(async |_: Ask| Stopped {
-        until: None,
+        until: 1,
         turns: 0,
         reason: "context-full".to_owned(),
         text: "Too much.".to_owned(),

@@ -1,8 +1,6 @@
 //! Which parts of a reply are text, and which calls beside text run.
 
-use pumphouse::reply::Reading;
-
-use super::tell::{check, check_with, config, whole};
+use super::tell::{check, config, whole};
 
 #[test]
 fn a_payload_counts_where_it_begins_a_line() {
@@ -53,31 +51,4 @@ fn what_stands_in_a_comment_begins_no_code() {
         let text = format!("{before}<action>{{}}</action>");
         check(&text, &[&format!("text: {before}"), "action type=tool mode=sync id=__auto_1 {}"]);
     }
-}
-
-#[test]
-fn a_reply_of_before_is_read_as_it_was_then() {
-    let mut then = config();
-    then.reading = Reading::First;
-    check_with(
-        &then,
-        "A <calculate> would do.\n<action>{}</action>",
-        &[
-            "text: A ",
-            "broken calculate 2:1 </calculate> is missing before <action>",
-            "action type=tool mode=sync id=__auto_1 {}",
-        ],
-    );
-    check_with(
-        &then,
-        "- `a\n- b` <action>{}</action> <set-timer in=\"PT1S\"/>",
-        &[
-            "text: - `a\n- b` ",
-            "action type=tool mode=sync id=__auto_1 {}",
-            "text:  ",
-            "set-timer in=PT1S <set-timer in=\"PT1S\"/>",
-        ],
-    );
-    let swallowed = "I can use <action> here. <action id=\"q\">{}</action>";
-    check_with(&then, swallowed, &["text: I can use ", "broken action 1:20 expected value"]);
 }

@@ -110,7 +110,10 @@ fn a_cut_or_scribbled_file_never_panics() {
         if let Err(error) = SqliteLog::open(&copy, Durability::Normal) {
             let typed = matches!(
                 error,
-                Error::Damaged { .. } | Error::NotALog { .. } | Error::Newer { .. } | Error::Io(_)
+                Error::Damaged { .. }
+                    | Error::NotALog { .. }
+                    | Error::OtherFormat { .. }
+                    | Error::Io(_)
             );
             assert!(typed, "{what}: {error:?}");
         }

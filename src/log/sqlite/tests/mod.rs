@@ -4,8 +4,8 @@
 mod backup;
 mod damage;
 mod disk;
+mod formats;
 mod history;
-mod older;
 mod pages;
 mod shares;
 mod tamper;

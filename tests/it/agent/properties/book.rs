@@ -452,7 +452,7 @@ impl Book {
     }
 
     fn stops(&mut self, entry: &Entry, it: &Stopped) {
-        let (seq, until) = (entry.seq(), it.until.unwrap_or(0));
+        let (seq, until) = (entry.seq(), it.until);
         let (to, reply_to) = (entry.to().map(str::to_owned), entry.reply_to().map(|it| it.seq));
         let is_interrupt = it.reason == Interrupt::WORD;
         let before = self
