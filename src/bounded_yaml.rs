@@ -12,6 +12,7 @@ use crate::limits::{MANIFEST_BYTES_MAX, MANIFEST_DEPTH_MAX, MANIFEST_NODES_MAX};
 /// Reads a value from a YAML text with the limits of a manifest.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::bounded_yaml::from_str;
 ///
 /// let days: Vec<u8> = from_str("[1, 15]")?;

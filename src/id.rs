@@ -25,6 +25,7 @@ impl ThreadId {
     /// Makes the id of a session from the lowest 40 bits of a random number.
     ///
     /// ```
+    /// # extern crate pumphouse_ground as pumphouse;
     /// use pumphouse::ThreadId;
     /// assert_eq!(ThreadId::session(0).as_str(), "sess-00000000");
     /// ```
@@ -51,6 +52,7 @@ impl ThreadId {
     /// first pass 0, then 1, 2 and so on, until no other thread has the id.
     ///
     /// ```
+    /// # extern crate pumphouse_ground as pumphouse;
     /// use pumphouse::ThreadId;
     /// let parent = ThreadId::new("sess-k3v9x2ma");
     /// assert_eq!(parent.child("image analysis", 0).as_str(), "sess-k3v9x2ma.image-analysis");
@@ -80,12 +82,12 @@ impl ThreadId {
 
     /// Whether this thread is below the thread `above`: its id then begins with the id of `above`
     /// and a `.`.
-    pub(crate) fn is_below(&self, above: &ThreadId) -> bool {
+    pub fn is_below(&self, above: &ThreadId) -> bool {
         self.0.strip_prefix(&*above.0).is_some_and(|rest| rest.starts_with(CHILD))
     }
 
     /// Returns the id of the session at the root of this thread's tree, as text.
-    pub(crate) fn tree_str(&self) -> &str {
+    pub fn tree_str(&self) -> &str {
         self.0.split_once(CHILD).map_or(&self.0, |(tree, _)| tree)
     }
 

@@ -39,20 +39,15 @@
 
 extern crate self as pumphouse;
 
-pub mod name;
-pub mod id;
-pub mod limits;
-pub mod clock;
-pub mod regular_file;
-pub mod bounded_yaml;
-mod tls_trust;
-pub mod xml;
-pub mod schema;
-pub mod secret;
+pub use pumphouse_ground::{
+    bounded_yaml, clock, id, limits, name, regular_file, schema, secret, xml,
+};
+pub use pumphouse_log as log;
+pub use pumphouse_reply as reply;
+use pumphouse_tls as tls_trust;
+
 pub mod wire;
-pub mod reply;
 pub mod model;
-pub mod log;
 pub mod listener;
 pub mod engine;
 pub mod sim;

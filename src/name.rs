@@ -18,6 +18,7 @@ pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 /// payloads in such a namespace.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// let namespace = pumphouse::name::namespace_of("files");
 /// assert_eq!(namespace, "https://xml-pipeline.org/ns/files/v1");
 /// ```
@@ -29,6 +30,7 @@ pub fn namespace_of(listener: &str) -> String {
 /// The name of a payload: a namespace and a local name. It is shown as `{namespace}local`.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::Name;
 /// const ADD: Name = Name::of("https://xml-pipeline.org/ns/calculator/v1", "add");
 /// assert_eq!(ADD.to_string(), "{https://xml-pipeline.org/ns/calculator/v1}add");

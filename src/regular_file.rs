@@ -3,6 +3,7 @@
 //! FIFO would wait for its other end, and a device may never end.
 //!
 //! ```
+//! # extern crate pumphouse_ground as pumphouse;
 //! use pumphouse::regular_file;
 //!
 //! # fn main() -> std::io::Result<()> {
@@ -30,13 +31,13 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
 }
 
 /// As [`open`], with other options, such as those for writing.
-pub(crate) fn opened(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
+pub fn opened(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
     let file = with_flags(options, no_waiting_flags()).open(path)?;
     regular(file)
 }
 
 /// As [`opened`], but follows no link at the end of the path.
-pub(crate) fn opened_no_link(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+pub fn opened_no_link(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let link = || {
         let text = "it is a link, which is not followed; name the file that it leads to";
         io::Error::new(ErrorKind::InvalidInput, text)

@@ -9,7 +9,7 @@ use crate::audit::payload::{MARGIN, compact, pretty};
 use crate::audit::text::{Paint, Style, cells, cut, line};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Entry, Flags};
-use crate::wire::iso_time;
+use crate::wire::{is_failure, iso_time};
 
 /// How many bytes of a digest are shown to people.
 const DIGEST_SHOWN: usize = 4;
@@ -90,7 +90,7 @@ pub fn brief(entry: &Entry, style: Style) -> String {
     let (from, to) = (line(&entry.from), to(entry));
     let mut rest = said(entry);
     let refused = entry.flags.contains(Flags::REFUSED);
-    let failed = entry.is_failure();
+    let failed = is_failure(&entry.name, entry.flags, &entry.body);
     if refused || failed {
         rest.insert_str(0, if refused { "refused: " } else { "failed: " });
     }
@@ -130,7 +130,7 @@ pub fn json(entry: &Entry) -> Value {
         "cause": entry.cause.as_ref().map(ToString::to_string),
         "reply_to": entry.reply_to.as_ref().map(ToString::to_string),
         "flags": flags,
-        "failed": entry.is_failure(),
+        "failed": is_failure(&entry.name, entry.flags, &entry.body),
         "receivers": entry.receivers,
         "client_id": entry.client_id.as_deref(),
         "meta": entry.meta.as_ref().and_then(|it| text(it).ok()),

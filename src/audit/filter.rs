@@ -8,6 +8,7 @@ use memchr::memmem::Finder;
 use crate::audit::state::States;
 use crate::log::{Entry, Error, Flags, Log, Pages, State, ThreadRecord};
 use crate::name::Name;
+use crate::wire::is_failure;
 use crate::xml::{self, escape_text};
 
 /// Selects entries or threads. An entry must match every field that has a value. Of a list, the
@@ -68,7 +69,7 @@ impl Filter {
         };
         self.since_us.is_none_or(|it| entry.at_us >= it)
             && self.before_us.is_none_or(|it| entry.at_us < it)
-            && (!self.failed || entry.is_failure())
+            && (!self.failed || is_failure(&entry.name, entry.flags, &entry.body))
             && any(&self.listeners, |it| is_end(it, false))
             && any(&self.identities, |it| is_end(it, true))
             && any(&self.payloads, |it| it.is(&entry.name))

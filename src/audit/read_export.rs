@@ -9,7 +9,7 @@ use crate::audit::entry::hex;
 use crate::audit::export::EXPORT;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
-use crate::log::{Entry, Flags, digest_of};
+use crate::log::{Draft, Entry, Flags, digest_of};
 use crate::name::Name;
 use crate::xml::{self, Profile, View};
 
@@ -141,24 +141,26 @@ fn read(it: View<'_>) -> Result<Entry, String> {
     let flags = u32::try_from(number("flags")?).map_err(|_| "its flags are too many".to_owned())?;
     let receivers = u32::try_from(number("receivers")?).unwrap_or(u32::MAX);
     let digest = bytes(text("digest")?)?;
-    Ok(Entry {
-        position: number("position")?,
-        id: EntryId::new(&ThreadId::new(text("thread")?), number("seq")?),
-        at_us: u64::try_from(time.as_microsecond())
-            .map_err(|_| "its time is too early".to_owned())?,
-        from: text("from")?.into(),
+    let id = EntryId::new(&ThreadId::new(text("thread")?), number("seq")?);
+    let at_us =
+        u64::try_from(time.as_microsecond()).map_err(|_| "its time is too early".to_owned())?;
+    let name = Name::new(text("namespace")?.to_owned(), text("name")?.to_owned());
+    let body = held("payload")?.ok_or_else(|| "it has no payload".to_owned())?;
+    let draft = Draft {
         to: it.attribute("to").map(Into::into),
-        name: Name::new(text("namespace")?.to_owned(), text("name")?.to_owned()),
         cause: link("cause")?,
         reply_to: link("reply-to")?,
         flags: Flags::of_bits(flags),
         receivers,
         client_id: it.attribute("client-id").map(Into::into),
         meta: held("meta")?,
-        body: held("payload")?.ok_or_else(|| "it has no payload".to_owned())?,
         key: it.attribute("key").map(str::parse).transpose().map_err(|_| "its key".to_owned())?,
-        digest: (&*digest).try_into().map_err(|_| "its digest isn't 32 bytes".to_owned())?,
-    })
+        ..Draft::new(id, at_us, text("from")?.into(), name, body)
+    };
+    let digest = (&*digest).try_into().map_err(|_| "its digest isn't 32 bytes".to_owned())?;
+    let mut entry = draft.seal(digest);
+    entry.position = number("position")?;
+    Ok(entry)
 }
 
 /// Reads bytes in hexadecimal.
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
     use crate::audit::export::{tests::kept, xml_entry, xml_foot};
 
-    async fn document(change: impl FnOnce(&mut crate::log::Draft)) -> String {
+    async fn document(change: impl FnOnce(&mut Draft)) -> String {
         let entry = xml_entry(&*kept(change).await);
         let head = format!(
             "<x:export xmlns:x=\"{EXPORT}\" log=\"l\" head=\"1:2\" thread=\"sess-a\" entries=\"1\">"

@@ -248,15 +248,8 @@ mod tests {
 
     #[test]
     fn a_deep_tree_costs_no_stack() {
-        let thread = |depth: u64| ThreadRecord {
-            id: ThreadId::new(&depth.to_string()),
-            parent: depth.checked_sub(1).map(|it| ThreadId::new(&it.to_string())),
-            fork: None,
-            last_seq: 0,
-            first: None,
-            state: State::Open,
-            is_charged: false,
-        };
+        let id = |depth: u64| ThreadId::new(&depth.to_string());
+        let thread = |depth: u64| ThreadRecord::new(id(depth), depth.checked_sub(1).map(id), None);
         let all = placed((0..2_000).map(thread).collect());
         assert_eq!((all.len(), all[1_999].lasts.len()), (2_000, 1_999));
     }

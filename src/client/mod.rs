@@ -61,16 +61,6 @@ pub use resume::Resuming;
 const FOUND_MAX: usize = 64;
 /// The size of the read buffer.
 const READ_BYTES: usize = 64 * 1024;
-/// The limits for a message of a pump: those of the payloads that listeners emit, and room for the
-/// envelope around a payload.
-const LIMITS: XmlLimits = XmlLimits {
-    message_bytes_max: XmlLimits::INSIDE.message_bytes_max + 64 * 1024,
-    depth_max: XmlLimits::INSIDE.depth_max + 8,
-    nodes_max: XmlLimits::INSIDE.nodes_max + 1_024,
-    bindings_max: XmlLimits::INSIDE.bindings_max + 8,
-    ..XmlLimits::INSIDE
-};
-
 /// A connection to a pump.
 ///
 /// Pushes are pipelined: [`push`](Client::push) only queues a push. The client sends queued pushes
@@ -144,8 +134,8 @@ impl Client {
         Client {
             stream,
             framing,
-            splitter: Splitter::new(LIMITS),
-            limits: LIMITS,
+            splitter: Splitter::new(XmlLimits::FROM_PUMP),
+            limits: XmlLimits::FROM_PUMP,
             buffer: vec![0; READ_BYTES].into(),
             out: Vec::new(),
             written: 0,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::id::{EntryId, ThreadId};
 use crate::log;
 use crate::name::{META, Name};
-use crate::wire::{Code, Fault, Payload};
+use crate::wire::{Code, Fault, Payload, is_failure};
 use crate::xml::{Element, escape_text, root_attribute, root_text};
 
 /// One entry of a thread: a payload with its number, sender, time and cause. Cloning it only raises
@@ -112,6 +112,12 @@ impl Entry {
     #[must_use]
     pub fn is_from_identity(&self) -> bool {
         self.0.flags.contains(log::Flags::FROM_IDENTITY)
+    }
+
+    /// Whether the entry is a failure, as [`is_failure`](crate::wire::is_failure) says.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        is_failure(self.name(), self.flags(), self.body())
     }
 
     /// Whether the entry was refused. A refused entry is in the log, but no listener got it.

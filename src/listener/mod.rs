@@ -12,7 +12,6 @@ mod withdraw;
 mod entry;
 mod extension;
 mod idempotence;
-mod failure;
 mod fold;
 mod grant;
 mod handler;

@@ -14,7 +14,7 @@ use crate::log::{Error, SqliteLog};
 
 /// What happens to a file that is at the path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfExists {
+pub enum IfExists {
     /// An existing file stays as it is.
     Keep,
     /// An existing file is replaced.
@@ -22,7 +22,7 @@ pub(crate) enum IfExists {
 }
 
 /// A file that is being written.
-pub(crate) struct AtomicFile {
+pub struct AtomicFile {
     file: BufWriter<File>,
     /// The unfinished file, which is removed if writing fails. `None` for a device.
     unfinished: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct AtomicFile {
 
 impl AtomicFile {
     /// Begins a file. A path that is one of the log's own files, or a link to one, is refused.
-    pub(crate) fn outside_log(
+    pub fn outside_log(
         log: &SqliteLog,
         path: &Path,
         if_exists: IfExists,
@@ -57,7 +57,7 @@ impl AtomicFile {
     /// Begins a file that may replace another. The new file is written beside its path, and moved
     /// there in the end. It has the permissions of the old file, if there is one. A device, such as
     /// `/dev/stdout`, is written to directly. A link that leads nowhere is refused.
-    pub(crate) fn replacing(path: &Path) -> io::Result<AtomicFile> {
+    pub fn replacing(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match fs::symlink_metadata(path) {
@@ -79,7 +79,7 @@ impl AtomicFile {
 
     /// Begins a file in a folder that others may write, too. What stands at its path is replaced,
     /// whatever it is: a link isn't followed, and a FIFO isn't written to.
-    pub(crate) fn in_place_of_anything(path: &Path) -> io::Result<AtomicFile> {
+    pub fn in_place_of_anything(path: &Path) -> io::Result<AtomicFile> {
         AtomicFile::beside(path.to_owned())
     }
 
@@ -92,7 +92,7 @@ impl AtomicFile {
 
     /// Syncs the complete file. A file that was written beside its path is renamed after the sync.
     /// A device is not synced.
-    pub(crate) fn commit(mut self) -> io::Result<()> {
+    pub fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
         self.file.get_ref().sync_all()?;
@@ -125,7 +125,7 @@ impl Drop for AtomicFile {
 
 /// Options for making a file. On Unix, only the file's owner may read it, since it may contain
 /// messages.
-pub(crate) fn own_options() -> OpenOptions {
+pub fn own_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]
@@ -135,7 +135,7 @@ pub(crate) fn own_options() -> OpenOptions {
 
 /// Makes a folder and those above it. On Unix, only the owner may look into them. A folder that
 /// exists stays as it is.
-pub(crate) fn make_own_folders(path: &Path) -> io::Result<()> {
+pub fn make_own_folders(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

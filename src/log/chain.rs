@@ -144,11 +144,7 @@ pub(super) fn of_entry(entry: &Entry, origin: Option<&Origin>, space: &mut Vec<u
 }
 
 /// Computes the digest that an entry of a thread with this parent and this fork link should have.
-pub(crate) fn digest_of(
-    entry: &Entry,
-    parent: Option<&ThreadId>,
-    fork: Option<&EntryId>,
-) -> [u8; 32] {
+pub fn digest_of(entry: &Entry, parent: Option<&ThreadId>, fork: Option<&EntryId>) -> [u8; 32] {
     let origin = Origin::of(parent.cloned(), fork.cloned());
     of_entry(entry, origin.as_deref(), &mut Vec::new())
 }

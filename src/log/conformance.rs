@@ -16,7 +16,7 @@ use crate::name::Name;
 const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
-pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
+pub fn all(make: &dyn Fn() -> Box<dyn Log>) {
     let rules: [fn(&dyn Log); 21] = [
         an_empty_log_is_whole,
         a_receipt_gives_back_the_entries,
@@ -46,7 +46,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
 }
 
 /// Blocks this thread until the future is ready.
-pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -63,33 +63,39 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-pub(crate) fn thread(id: &str) -> ThreadId {
+/// The id of a thread.
+pub fn thread(id: &str) -> ThreadId {
     ThreadId::new(id)
 }
 
-pub(crate) fn entry(id: &str) -> EntryId {
+/// The id of an entry.
+pub fn entry(id: &str) -> EntryId {
     id.parse().unwrap()
 }
 
-pub(crate) fn session(id: &str) -> NewThread {
+/// A thread without a parent and a fork link.
+pub fn session(id: &str) -> NewThread {
     NewThread { id: thread(id), parent: None, fork: None }
 }
 
 /// A draft of the entry with this id (`thread/seq`), whose body contains the id.
-pub(crate) fn note(id: &str) -> Draft {
+pub fn note(id: &str) -> Draft {
     let body = Bytes::from(format!("<note xmlns=\"urn:test\">{id}</note>"));
     Draft::new(entry(id), 1_700_000_000_000_000, "alice".into(), NOTE, body)
 }
 
-pub(crate) fn consumed(id: &str, listener: &str) -> Mark {
+/// A mark that a listener has consumed an entry in its first attempt.
+pub fn consumed(id: &str, listener: &str) -> Mark {
     Mark::Consumed { entry: entry(id), listener: listener.into(), attempt: 1 }
 }
 
-pub(crate) fn started(id: &str, listener: &str, attempt: u32) -> Mark {
+/// A mark that a listener has started on an entry.
+pub fn started(id: &str, listener: &str, attempt: u32) -> Mark {
     Mark::Started { entry: entry(id), listener: listener.into(), attempt, as_of: None }
 }
 
-pub(crate) fn batch(threads: &[&str], entries: &[&str]) -> Batch {
+/// A batch that opens threads and appends entries, by their ids.
+pub fn batch(threads: &[&str], entries: &[&str]) -> Batch {
     Batch {
         threads: threads.iter().map(|id| session(id)).collect(),
         entries: entries.iter().map(|id| note(id)).collect(),

@@ -102,7 +102,8 @@ impl Draft {
     }
 
     /// Makes an entry with this digest. Its position is 0 until the log sets it.
-    pub(super) fn seal(self, digest: [u8; 32]) -> Entry {
+    #[must_use]
+    pub fn seal(self, digest: [u8; 32]) -> Entry {
         Entry {
             position: 0,
             id: self.id,
@@ -181,7 +182,7 @@ impl Flags {
     pub const AS_OPERATOR: Flags = Flags(1 << 19);
 
     /// The flags that set the thread's state. An entry has at most one of them.
-    pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
+    pub const STATES: Flags = Flags(0b11_1111 << 6);
 
     /// The words that `Display` prints, with their flags.
     pub(super) const WORDS: [(Flags, &'static str); 16] = [
@@ -483,6 +484,15 @@ pub struct ThreadRecord {
     pub is_charged: bool,
 }
 
+impl ThreadRecord {
+    /// An open thread without entries.
+    #[must_use]
+    pub fn new(id: ThreadId, parent: Option<ThreadId>, fork: Option<EntryId>) -> ThreadRecord {
+        let (last_seq, first, state, is_charged) = (0, None, State::Open, false);
+        ThreadRecord { id, parent, fork, last_seq, first, state, is_charged }
+    }
+}
+
 /// A thread in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -526,6 +536,14 @@ pub struct LastStart {
     /// The number of the last entry that the handler's folds and history included, if the mark has
     /// it.
     pub as_of: Option<u64>,
+}
+
+impl LastStart {
+    /// The start of an attempt whose handler included the thread up to the entry `as_of`.
+    #[must_use]
+    pub fn new(attempt: u32, as_of: Option<u64>) -> LastStart {
+        LastStart { attempt, as_of }
+    }
 }
 
 #[cfg(test)]

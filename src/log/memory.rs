@@ -31,13 +31,13 @@ impl MemoryLog {
     }
 
     /// An empty log with this identity and this writer.
-    pub(crate) fn of(identity: Identity, writer: Uuid) -> MemoryLog {
+    pub fn of(identity: Identity, writer: Uuid) -> MemoryLog {
         let state = Contents::new(&identity, writer);
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
     }
 
     /// Appends a batch synchronously.
-    pub(crate) fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
+    pub fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
         let job = Job::seal(batch, &self.origins);
         self.state().append(job)
     }

@@ -11,6 +11,7 @@ const PAGE: usize = 1_024;
 /// Reads the entries of a thread in order, page by page.
 ///
 /// ```
+/// # extern crate pumphouse_log as pumphouse;
 /// # use pumphouse::prelude::*;
 /// # use pumphouse::log::{Log, Pages};
 /// # async fn count(log: &dyn Log, thread: &ThreadId) -> Result<usize, pumphouse::log::Error> {

@@ -292,7 +292,7 @@ fn limits() -> Map {
 }
 
 pub(super) fn limit(bound: Bound<'_>) -> Key {
-    let Bound { name, text, least, amount } = bound;
+    let Bound { name, text, least, amount, .. } = bound;
     let min = usize::try_from(least).unwrap_or(usize::MAX);
     let (kind, example) = match amount {
         Amount::Allowance(it) => (Kind::Allowance, Allowance(*it).to_string()),

@@ -21,6 +21,7 @@ use crate::reply::nest::Nest;
 /// changes which of the earlier bytes are code. A span without an end lasts until its block ends.
 ///
 /// ```
+/// # extern crate pumphouse_reply as pumphouse;
 /// let text = "Run `echo $HOME` in $dir";
 /// let code = pumphouse::reply::code_ranges(text);
 /// assert_eq!(code.iter().map(|it| &text[it.clone()]).collect::<Vec<_>>(), ["echo $HOME`"]);

@@ -83,6 +83,7 @@ const OUTPUT: [&str; 5] =
 /// name that is added twice keeps its first kind.
 ///
 /// ```
+/// # extern crate pumphouse_reply as pumphouse;
 /// use pumphouse::reply::{Kind, Markup};
 ///
 /// let markup = Markup::default().root("researcher").peer("calculate");

@@ -11,6 +11,7 @@ use crate::bounded_yaml;
 /// The settings of a `streaming_config`.
 ///
 /// ```
+/// # extern crate pumphouse_reply as pumphouse;
 /// let it = pumphouse::reply::Streaming::from_yaml("streaming_config: {tool_batch_size: 8}")?;
 /// assert_eq!((it.tool_batch_size, it.tool_batch_delay), (8, 0.1));
 /// # Ok::<(), pumphouse::reply::StreamingError>(())
@@ -177,7 +178,7 @@ impl Streaming {
     }
 
     /// Checks rules that the types of the values can't express.
-    pub(crate) fn sound(self) -> Result<Streaming, StreamingError> {
+    pub fn sound(self) -> Result<Streaming, StreamingError> {
         if self.tool_batch_size == 0 {
             return Err(error("tool_batch_size is 0: nothing would ever start; 1 is no batching"));
         }

@@ -20,20 +20,17 @@ const LENGTH_MAX: usize = 4_096;
 /// whose [`in_example`](Field::in_example) is false.
 ///
 /// ```
-/// use pumphouse::Payload;
-/// use pumphouse::schema;
+/// # extern crate pumphouse_ground as pumphouse;
+/// use pumphouse::Name;
+/// use pumphouse::schema::{self, Content, Field, Kind, Occurs, Scalar, Schema, Shape};
 ///
-/// /// Adds two integers.
-/// #[derive(Payload)]
-/// #[payload(ns = "urn:x")]
-/// struct Add {
-///     a: i64,
-///     #[payload(min = 5)]
-///     b: i64,
-/// }
+/// let field = |name: &'static str, scalar| Field::new(name, "", Kind::Scalar(scalar), Occurs::One);
+/// let fields = vec![field("who", Scalar::String), field("times", Scalar::I64)];
+/// let shape = Shape::new("greet", "Greets somebody.", Vec::new(), Content::Sequence(fields));
+/// let greet = Schema::new(Name::new("urn:x", "greet"), shape);
 ///
-/// let example = "<add xmlns=\"urn:x\">\n  <a>1</a>\n  <b>5</b>\n</add>\n";
-/// assert_eq!(schema::example(Add::schema()), example);
+/// let example = "<greet xmlns=\"urn:x\">\n  <who>text</who>\n  <times>1</times>\n</greet>\n";
+/// assert_eq!(schema::example(&greet), example);
 /// ```
 #[must_use]
 pub fn example(schema: &Schema) -> String {

@@ -110,7 +110,7 @@ impl Scalar {
 
     /// Returns this scalar with facets that `#[derive(Payload)]` has already checked. If the
     /// pattern can't be compiled nevertheless, the scalar allows no text.
-    pub(crate) fn narrowed(self, facets: Facets) -> Scalar {
+    pub fn narrowed(self, facets: Facets) -> Scalar {
         match self.clone().narrow(facets.clone()) {
             Ok(it) => it,
             Err(wrong) => {

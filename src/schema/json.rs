@@ -2,23 +2,21 @@
 //! `docs/schema.md` has the rules.
 //!
 //! ```
-//! use pumphouse::Payload;
-//! use pumphouse::schema::{self, json};
+//! # extern crate pumphouse_ground as pumphouse;
+//! use pumphouse::Name;
+//! use pumphouse::schema::{self, Content, Field, Kind, Occurs, Scalar, Schema, Shape, json};
 //!
-//! /// Adds two integers.
-//! #[derive(Payload)]
-//! #[payload(ns = "urn:x")]
-//! struct Add {
-//!     a: i64,
-//!     b: i64,
-//! }
+//! let field = |name| Field::new(name, "", Kind::Scalar(Scalar::I64), Occurs::One);
+//! let fields = Content::Sequence(vec![field("a"), field("b")]);
+//! let shape = Shape::new("add", "Adds two integers.", Vec::new(), fields);
+//! let schema = Schema::new(Name::new("urn:x", "add"), shape);
 //!
 //! let value = json::read(r#"{ "a": 1, "b": 5 }"#)?;
-//! let add = schema::from_json(Add::schema(), &value)?;
+//! let add = schema::from_json(&schema, &value)?;
 //! assert_eq!(&add.canonical()[..], br#"<add xmlns="urn:x"><a>1</a><b>5</b></add>"#);
-//! assert_eq!(schema::to_json(Add::schema(), add.view())?, value);
+//! assert_eq!(schema::to_json(&schema, add.view())?, value);
 //!
-//! let wrong = schema::from_json(Add::schema(), &json::read(r#"{ "a": "1", "c": 2 }"#)?);
+//! let wrong = schema::from_json(&schema, &json::read(r#"{ "a": "1", "c": 2 }"#)?);
 //! let told = [
 //!     r#"$ has no property "c"; it has "a" and "b""#,
 //!     r#"$.a takes a whole number of 64 bits, not "1""#,
@@ -42,9 +40,9 @@ mod write;
 pub use self::error::{Error, Errors, Rule};
 pub use self::from::from_json;
 pub use self::half::mended;
-pub(crate) use self::half::{joined, marked, rest, whole};
+pub use self::half::{joined, marked, rest, whole};
 pub(super) use self::member::{Member, Property, members};
-pub(crate) use self::read::deserialize;
+pub use self::read::deserialize;
 pub use self::read::{Broken, BrokenKind, DEPTH_MAX, read};
 pub(super) use self::scalar::{constant, is_written};
 pub use self::to::{example, to_json};

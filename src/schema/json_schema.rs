@@ -19,20 +19,18 @@ pub const XML: &str = "xml";
 /// each name, and each field that it needs is named.
 ///
 /// ```
-/// use pumphouse::Payload;
-/// use pumphouse::schema;
+/// # extern crate pumphouse_ground as pumphouse;
+/// use pumphouse::Name;
+/// use pumphouse::schema::{self, Content, Field, Kind, Occurs, Scalar, Schema, Shape};
 ///
-/// /// Commits.
-/// #[derive(Payload)]
-/// #[payload(ns = "urn:x")]
-/// struct Commit {
-///     message: String,
-///     path: Vec<String>,
-/// }
+/// let field = |name: &'static str, occurs| Field::new(name, "", Kind::Scalar(Scalar::String), occurs);
+/// let fields = vec![field("message", Occurs::One), field("path", Occurs::Many)];
+/// let shape = Shape::new("commit", "Commits.", Vec::new(), Content::Sequence(fields));
+/// let commit = Schema::new(Name::new("urn:x", "commit"), shape);
 ///
-/// assert!(schema::fits(Commit::schema(), &["message"]));
-/// assert!(!schema::fits(Commit::schema(), &["path"]));
-/// assert!(!schema::fits(Commit::schema(), &["message", "sign"]));
+/// assert!(schema::fits(&commit, &["message"]));
+/// assert!(!schema::fits(&commit, &["path"]));
+/// assert!(!schema::fits(&commit, &["message", "sign"]));
 /// ```
 #[must_use]
 pub fn fits(schema: &Schema, names: &[&str]) -> bool {

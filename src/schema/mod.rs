@@ -123,6 +123,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The shape of an element without a name, attributes and content.
+    pub const EMPTY: Shape = Shape {
+        name: Cow::Borrowed(""),
+        doc: Cow::Borrowed(""),
+        attributes: Vec::new(),
+        content: Content::Empty,
+    };
+
     /// Creates a shape with these parts.
     #[must_use]
     pub fn new(

@@ -1,6 +1,7 @@
 //! Secrets, and how they are hidden in texts.
 //!
 //! ```
+//! # extern crate pumphouse_ground as pumphouse;
 //! use pumphouse::secret::{Secret, Secrets};
 //!
 //! let secrets = Secrets::new([Secret::new("sk-0123456789abcd")]);
@@ -19,7 +20,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
-use reqwest::Url;
 
 use crate::schema::base64;
 use pattern::{Pattern, patterns};
@@ -108,7 +108,7 @@ impl Secret {
     }
 
     /// The text, for the places that send it.
-    pub(crate) fn reveal(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }
@@ -144,6 +144,7 @@ impl std::error::Error for TooShort {}
 /// `API_KEY` or `X-Token`.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::secret::is_secret_name;
 ///
 /// assert!(["API_KEY", "X-Token", "apikey", "Authorization"].into_iter().all(is_secret_name));
@@ -192,16 +193,19 @@ pub fn of_arguments(all: &[String]) -> Vec<Secret> {
 }
 
 /// The secrets of a URL: its password, and the parameters whose names [suggest](is_secret_name)
-/// one. There are none in a text that is no URL.
+/// one. There are none in a text without `://`.
 ///
 /// # Errors
 /// If one of them is too short to be hidden.
 pub fn of_url(url: &str) -> Result<Vec<Secret>, TooShort> {
-    let Ok(url) = url.parse::<Url>() else { return Ok(Vec::new()) };
-    let decoded = |it: &str| percent_decode_str(it).decode_utf8_lossy().into_owned();
-    let password = url.password().map(decoded);
-    let named = url.query_pairs().filter(|(name, _)| is_secret_name(name));
-    let named = named.map(|(_, value)| value.into_owned());
+    let Some((_, rest)) = url.split_once("://") else { return Ok(Vec::new()) };
+    let rest = rest.split('#').next().unwrap_or(rest);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let host = place.split(['/', '\\']).next().unwrap_or(place);
+    let password = host.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    let password = password.map(|(_, it)| percent_decode_str(it).decode_utf8_lossy().into_owned());
+    let named = form_urlencoded::parse(query.as_bytes());
+    let named = named.filter(|(name, _)| is_secret_name(name)).map(|(_, it)| it.into_owned());
     let all = password.into_iter().chain(named).filter(|it| !it.trim().is_empty());
     all.map(Secret::checked).collect()
 }
@@ -275,7 +279,7 @@ impl Secrets {
     }
 
     /// As [`hide`](Secrets::hide), with another text in place of each secret.
-    pub(crate) fn hide_by<'t>(&self, text: &'t str, by: fn(&str) -> String) -> Cow<'t, str> {
+    pub fn hide_by<'t>(&self, text: &'t str, by: fn(&str) -> String) -> Cow<'t, str> {
         self.replaced(text, true, by).0
     }
 
@@ -288,7 +292,7 @@ impl Secrets {
 
     /// As [`hide`](Secrets::hide), for a text that goes on. Returns what can be shown already, and
     /// the end of the text that may be the beginning of a secret.
-    pub(crate) fn hide_begun<'t>(&self, text: &'t str) -> (Cow<'t, str>, &'t str) {
+    pub fn hide_begun<'t>(&self, text: &'t str) -> (Cow<'t, str>, &'t str) {
         let (shown, open) = self.replaced(text, false, plain);
         let bytes_max = self.0.all.iter().map(Pattern::bytes_max).max().unwrap_or_default();
         debug_assert!(open.len() <= bytes_max, "a secret may begin so long before the end");

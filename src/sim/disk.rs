@@ -67,8 +67,7 @@ impl Disk {
         let mut key = [0; 32];
         key.chunks_mut(8).for_each(|it| it.copy_from_slice(&sim.random().to_le_bytes()));
         let uuid = || Uuid::from_u64_pair(sim.random(), sim.random());
-        let (format, created_us) = (Identity::FORMAT, sim.now_us());
-        let identity = Identity { format, uuid: uuid(), key, created_us };
+        let identity = Identity::new(uuid(), key, sim.now_us());
         let kept = MemoryLog::of(identity, uuid());
         Disk(Arc::new(Platter { sim: sim.clone(), kept, state: Mutex::default() }))
     }

@@ -53,20 +53,23 @@ pub fn words(words: &'static Words) -> Scalar {
 
 /// Adds facets to a scalar field. Any other field stays as it is.
 #[must_use]
-pub fn narrow(field: Field, facets: Facets) -> Field {
-    Field { kind: narrow_kind(field.kind, facets), ..field }
+pub fn narrow(mut field: Field, facets: Facets) -> Field {
+    field.kind = narrow_kind(field.kind, facets);
+    field
 }
 
 /// Marks a field as left out of examples.
 #[must_use]
-pub fn without_example(field: Field) -> Field {
-    Field { in_example: false, ..field }
+pub fn without_example(mut field: Field) -> Field {
+    field.in_example = false;
+    field
 }
 
 /// Marks a field as its payload's value, which [`schema::value`](fn@crate::schema::value) returns.
 #[must_use]
-pub fn value(field: Field) -> Field {
-    Field { is_value: true, ..field }
+pub fn value(mut field: Field) -> Field {
+    field.is_value = true;
+    field
 }
 
 /// Marks a text as its payload's value.
@@ -78,8 +81,9 @@ pub fn value_text(content: Content) -> Content {
 /// Marks a field as one that prompts show beside the value, as
 /// [`schema::notes`](fn@crate::schema::notes) returns it.
 #[must_use]
-pub fn note(field: Field) -> Field {
-    Field { is_note: true, ..field }
+pub fn note(mut field: Field) -> Field {
+    field.is_note = true;
+    field
 }
 
 /// Marks a text as one that prompts show beside the value.
@@ -210,12 +214,7 @@ pub fn read_nothing(found: &Found<'_>) -> Result<(), Error> {
 /// Returns the shape of a variant with fields, or the empty shape for any other variant.
 #[must_use]
 pub fn inner<'a>(found: &Found<'a>) -> &'a Shape {
-    static EMPTY: Shape = Shape {
-        name: Cow::Borrowed(""),
-        doc: Cow::Borrowed(""),
-        attributes: Vec::new(),
-        content: Content::Empty,
-    };
+    static EMPTY: Shape = Shape::EMPTY;
     match &found.field.kind {
         Kind::Shape(link) => link.shape(),
         _ => &EMPTY,

@@ -8,6 +8,7 @@ pub mod core;
 #[doc(hidden)]
 pub mod derive;
 pub mod envelope;
+mod failure;
 pub mod fault;
 pub mod meta;
 pub mod payload;
@@ -16,6 +17,7 @@ pub mod value;
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Checked};
 pub use envelope::{Envelope, Facts, Outside, Shown, enclose, iso_time};
+pub use failure::is_failure;
 pub(crate) use fault::quoted;
 pub use fault::{Code, Fault};
 pub use jiff::{SignedDuration, Timestamp};

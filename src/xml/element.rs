@@ -266,7 +266,7 @@ impl<'a> View<'a> {
 
     /// Returns whether both elements have the same namespace. Within one document, only the
     /// namespaces' numbers are compared.
-    pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
+    pub fn shares_namespace(self, other: View<'_>) -> bool {
         if Arc::ptr_eq(self.document, other.document) {
             let namespace = |it: View<'_>| it.document.pair(it.name_number()).1;
             return namespace(self) == namespace(other);

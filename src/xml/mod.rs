@@ -2,6 +2,7 @@
 //! canonical bytes.
 //!
 //! ```
+//! # extern crate pumphouse_ground as pumphouse;
 //! use pumphouse::limits::XmlLimits;
 //! use pumphouse::xml::{self, Profile};
 //!
@@ -41,7 +42,7 @@ pub use chars::{is_character, is_name, writable};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};
 pub use read::{Profile, read};
-pub(crate) use root::{root_attribute, root_text, unescaped};
+pub use root::{root_attribute, root_text, unescaped};
 pub use split::{Frame, Framing, Splitter, frame};
 pub use write::{Writer, escape_attribute, escape_text};
 

@@ -9,14 +9,14 @@ use memchr::memchr;
 use quick_xml::escape::unescape;
 
 /// Returns the value of the attribute with this local name and no namespace.
-pub(crate) fn root_attribute<'a>(canonical: &'a [u8], local: &str) -> Option<Cow<'a, str>> {
+pub fn root_attribute<'a>(canonical: &'a [u8], local: &str) -> Option<Cow<'a, str>> {
     let is_it = |it: &(&[u8], &[u8])| it.0 == local.as_bytes() && it.0 != b"xmlns";
     let (_, value) = StartTag::of(canonical)?.find(is_it)?;
     unescaped(value)
 }
 
 /// Returns the text of the root element. None if the element has other elements in it.
-pub(crate) fn root_text(canonical: &[u8]) -> Option<Cow<'_, str>> {
+pub fn root_text(canonical: &[u8]) -> Option<Cow<'_, str>> {
     let mut tag = StartTag::of(canonical)?;
     while tag.next().is_some() {}
     let content = tag.rest.strip_prefix(b">")?;
@@ -25,7 +25,7 @@ pub(crate) fn root_text(canonical: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Undoes the escapes of a text or of a value.
-pub(crate) fn unescaped(bytes: &[u8]) -> Option<Cow<'_, str>> {
+pub fn unescaped(bytes: &[u8]) -> Option<Cow<'_, str>> {
     unescape(std::str::from_utf8(bytes).ok()?).ok()
 }
 

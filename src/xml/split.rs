@@ -33,6 +33,7 @@ pub struct Frame {
 /// Cuts a stream into messages.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::limits::XmlLimits;
 /// use pumphouse::xml::Splitter;
 ///
@@ -207,12 +208,12 @@ impl Splitter {
     }
 
     /// Returns how many bytes wait for the rest of their message.
-    pub(crate) fn waiting_bytes(&self) -> usize {
+    pub fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
     /// Returns the memory that the waiting bytes take, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         if self.waiting.is_empty() { 0 } else { self.waiting.capacity() }
     }
 

@@ -17,6 +17,7 @@ use crate::limits::XmlLimits;
 /// Writes one element.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::limits::XmlLimits;
 /// use pumphouse::xml::Writer;
 ///

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use serde_json::Value;
 
 use crate::program::{Scene, log_in};
 

@@ -163,7 +163,7 @@ fn object(event: &Event<'_>) -> Value {
         }),
         What::Repaired(note) => json!({ "event": "repaired", "reason": note }),
         What::Finished { cut } => json!({ "event": "finished", "cut": cut.map(|it| it.name) }),
-        What::Text { .. } | What::Discarded { .. } => Value::Null,
+        _ => Value::Null,
     })
 }
 

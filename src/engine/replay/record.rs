@@ -75,7 +75,7 @@ impl Record {
                     self.chosen.entry(entry).or_default().push(listener);
                 }
                 Mark::Started { entry, listener, attempt, as_of } => {
-                    self.started(entry, listener, LastStart { attempt, as_of });
+                    self.started(entry, listener, LastStart::new(attempt, as_of));
                 }
                 // The handler didn't begin.
                 Mark::Stopped { entry, listener } => {

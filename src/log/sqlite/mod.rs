@@ -206,6 +206,7 @@ impl SqliteLog {
     /// is damaged.
     ///
     /// ```no_run
+    /// # extern crate pumphouse_log as pumphouse;
     /// # async fn example() -> Result<(), pumphouse::log::Error> {
     /// use pumphouse::log::{Existing, SqliteLog};
     ///
@@ -225,7 +226,7 @@ impl SqliteLog {
     }
 
     /// Refuses a path that is one of the log's files, or a link to one.
-    pub(crate) fn spares(&self, file: &Path) -> Result<(), Error> {
+    pub fn spares(&self, file: &Path) -> Result<(), Error> {
         files::spare(&self.path, file)
     }
 

@@ -54,6 +54,7 @@ pub(super) fn check(root: &Value) -> Result<(), Error> {
 /// URL, `%25` stands for `%`. Returns `None` for a reference to another document or to an anchor.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::schema::import::target;
 ///
 /// let schema = serde_json::json!({ "$defs": { "a b": { "type": "string" } } });
@@ -171,7 +172,7 @@ impl<'a> Work<'a> {
 }
 
 /// Returns the schemas that also check the value that this schema checks.
-pub(crate) fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+pub fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let said = |word: &str| schema.get(word);
     let mut all = Vec::new();
     all.extend(said("$ref").and_then(Value::as_str).and_then(|it| target(root, it)));

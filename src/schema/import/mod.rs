@@ -1,6 +1,7 @@
 //! Converts a JSON Schema that others wrote into a [`Schema`]. `docs/schema.md` has the rules.
 //!
 //! ```
+//! # extern crate pumphouse_ground as pumphouse;
 //! use pumphouse::Name;
 //! use pumphouse::schema::{self, Schema, json};
 //!
@@ -44,7 +45,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use self::bounds::at_once;
+pub use self::bounds::at_once;
 pub use self::bounds::{DEPTH_MAX, ENUM_MAX, NODES_MAX, PLACES_MAX, REFERENCES_MAX, target};
 pub(super) use self::source::{Source, Wrong};
 use super::Schema;
@@ -127,6 +128,7 @@ impl Schema {
 /// or `_`, but not with `xml` in upper or lower case.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::schema::import::xml_name;
 ///
 /// assert_eq!([xml_name("get_time"), xml_name("a/b c")], ["get_time", "a_b_c"]);

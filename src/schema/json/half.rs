@@ -14,6 +14,7 @@ const BEGIN: &[u8; 3] = b"\\ud";
 /// Replaces each escape of half a surrogate pair by `\ufffd`. The text keeps its length.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::schema::json::mended;
 ///
 /// assert_eq!(mended(r#"["\ud83d", "\ud83d\ude00"]"#), r#"["\ufffd", "\ud83d\ude00"]"#);
@@ -26,7 +27,7 @@ pub fn mended(text: &str) -> Cow<'_, str> {
 /// Replaces each escape of half a surrogate pair by a character that marks this half, for
 /// [`joined`]. The flag says whether there is a mark. If the text itself may have such a character,
 /// the halves become U+FFFD instead.
-pub(crate) fn marked(text: &str) -> (Cow<'_, str>, bool) {
+pub fn marked(text: &str) -> (Cow<'_, str>, bool) {
     let has_own = text.contains(|it: char| u32::from(it) >= FIRST_MARK)
         || has_escape(text, |it| matches!(it, 0xDBFE | 0xDBFF));
     if has_own {
@@ -44,11 +45,7 @@ pub(crate) fn marked(text: &str) -> (Cow<'_, str>, bool) {
 /// Joins the halves in the next text of a stream. `waiting` is the half at the end of the text
 /// before, and gets the half at the end of this text. `is_marked` says that the text may have marks
 /// of [`marked`].
-pub(crate) fn joined<'a>(
-    waiting: &mut Option<u16>,
-    text: &'a str,
-    is_marked: bool,
-) -> Cow<'a, str> {
+pub fn joined<'a>(waiting: &mut Option<u16>, text: &'a str, is_marked: bool) -> Cow<'a, str> {
     if text.is_empty() || (waiting.is_none() && !is_marked) {
         return Cow::Borrowed(text);
     }
@@ -71,12 +68,12 @@ pub(crate) fn joined<'a>(
 }
 
 /// Returns the character for a half that no other half followed.
-pub(crate) fn rest(waiting: &mut Option<u16>) -> Option<char> {
+pub fn rest(waiting: &mut Option<u16>) -> Option<char> {
     waiting.take().map(|_| REPLACEMENT)
 }
 
 /// Returns a whole text without marks: halves that stand side by side are joined.
-pub(crate) fn whole(text: &str) -> String {
+pub fn whole(text: &str) -> String {
     let mut waiting = None;
     let mut text = joined(&mut waiting, text, true).into_owned();
     text.extend(rest(&mut waiting));

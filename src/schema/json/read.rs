@@ -111,7 +111,7 @@ pub fn read(text: &str) -> Result<Value, Broken> {
 
 /// Parses JSON as serde does, where objects and arrays may be nested as deep as in [`read`], within
 /// a few levels more, such as those of a provider's event around a call.
-pub(crate) fn deserialize<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<T> {
+pub fn deserialize<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<T> {
     let mut from = Deserializer::from_str(text);
     if nesting(text) <= DEPTH_MAX + OUTSIDE {
         from.disable_recursion_limit();

@@ -13,22 +13,20 @@ use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 /// the whole payload as the value.
 ///
 /// ```
-/// use pumphouse::Payload;
-/// use pumphouse::schema;
+/// # extern crate pumphouse_ground as pumphouse;
+/// use pumphouse::Name;
+/// use pumphouse::schema::{self, Content, Field, Kind, Occurs, Scalar, Schema, Shape};
 /// use serde_json::json;
 ///
-/// /// What was found.
-/// #[derive(Payload)]
-/// #[payload(ns = "urn:x")]
-/// struct Found {
-///     #[payload(attribute)]
-///     took_ms: u64,
-///     #[payload(value)]
-///     title: String,
-/// }
+/// let took = Field::new("took_ms", "", Kind::Scalar(Scalar::U64), Occurs::One);
+/// let mut title = Field::new("title", "", Kind::Scalar(Scalar::String), Occurs::One);
+/// title.is_value = true;
+/// let content = Content::Sequence(vec![title]);
+/// let found = Shape::new("found", "What was found.", vec![took], content);
+/// let found = Schema::new(Name::new("urn:x", "found"), found);
 ///
 /// let json = json!({ "took_ms": 7, "title": "Tides" });
-/// assert_eq!(schema::value(Found::schema(), &json), Some(json!("Tides")));
+/// assert_eq!(schema::value(&found, &json), Some(json!("Tides")));
 /// ```
 #[must_use]
 pub fn value(schema: &Schema, json: &Value) -> Option<Value> {

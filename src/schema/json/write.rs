@@ -8,6 +8,7 @@ use crate::xml::is_character;
 /// payload can hold the text and it is still the same value.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::schema::json::text;
 ///
 /// assert_eq!(text(&serde_json::json!(["\u{FFFE}", "\u{1}"])), r#"["\ufffe","\u0001"]"#);
@@ -26,6 +27,7 @@ pub fn text(value: &Value) -> String {
 /// digests and keys: values that are equal have the same text.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::schema::json::{read, sorted};
 ///
 /// let value = read(r#"{"b": {"d": 1, "c": 2}, "a": 3}"#)?;

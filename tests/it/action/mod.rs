@@ -326,7 +326,8 @@ async fn press(State(world): State<World>, _: Press) {
 fn stopped(reason: &str) -> Stopped {
     let ns = "https://xml-pipeline.org/ns/agent/v1";
     let text = format!(
-        "<agent-stopped xmlns=\"{ns}\" turns=\"1\" reason=\"{reason}\">No.</agent-stopped>"
+        "<agent-stopped xmlns=\"{ns}\" turns=\"1\" until=\"1\" \
+         reason=\"{reason}\">No.</agent-stopped>"
     );
     Stopped::read(Element::from_canonical(text.into()).unwrap().view()).unwrap()
 }

@@ -17,15 +17,22 @@ fn check(says: &'static str, expected: &[&str]) {
     assert_eq!(came(says), expected);
 }
 
+/// What an action is told whose target isn't among the agent's peers.
+fn no_peer(name: &str) -> String {
+    format!(
+        "P0011: you have no peer {name}; you may call thread.await-threads, thread.cancel-thread, \
+         thread.pause-thread, thread.resume-thread, thread.retry-listeners, thread.spawn-thread, \
+         tool, web.down, web.fetch, cache, trap, sub, press, halt, below, idler, starter"
+    )
+}
+
 #[test]
 fn unknown_and_forbidden_targets_get_the_same_words() {
-    let unknown = format!("a failed P0011: {GENERIC}");
-    check(r#"<action id="a">{"name": "vault", "parameters": {}}</action>"#, &[&unknown]);
-    check(r#"<action id="a">{"name": "secret", "parameters": {}}</action>"#, &[&unknown]);
-    check(r#"<action id="a">{"name": "nobody", "parameters": {}}</action>"#, &[&unknown]);
     // What is the pump's own can't be forged, nor can an action act.
-    check(r#"<action id="a">{"name": "action", "parameters": {}}</action>"#, &[&unknown]);
-    check(r#"<action id="a">{"name": "action-result", "parameters": {}}</action>"#, &[&unknown]);
+    for name in ["vault", "secret", "nobody", "action", "action-result"] {
+        let says = format!(r#"<action id="a">{{"name": "{name}", "parameters": {{}}}}</action>"#);
+        check(says.leak(), &[&format!("a failed {}", no_peer(name))]);
+    }
 }
 
 #[test]
@@ -197,7 +204,7 @@ fn what_takes_too_long_times_out() {
 
 #[test]
 fn internal_actions_reach_who_is_set_for_them_and_nobody_else_does() {
-    let generic = format!("b failed P0011: {GENERIC}");
+    let unknown = format!("b failed {}", no_peer("add_note"));
     let blocked = format!("c failed P0011: {GENERIC}");
     let other = format!("d failed P0011: {GENERIC}");
     check(
@@ -205,7 +212,7 @@ fn internal_actions_reach_who_is_set_for_them_and_nobody_else_does() {
 <action id="b">{"name": "add_note", "parameters": {"text": "n"}}</action>
 <action id="c" type="context_feed">{"name": "forget_note", "parameters": {}}</action>
 <action id="d" type="internal">{"name": "tool", "parameters": {"what": "n"}}</action>"#,
-        &[r#"a ok "n""#, &generic, &blocked, &other],
+        &[r#"a ok "n""#, &unknown, &blocked, &other],
     );
 }
 

@@ -7,6 +7,7 @@ use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::words::{CognitionIn, Interrupt, Response, Stopped};
 use pumphouse::model;
+use pumphouse::wire::is_failure;
 
 use super::world::{Report, World};
 use super::*;
@@ -163,7 +164,8 @@ fn what_went_wrong_on_the_way_is_a_failure_though_it_stops_nobody() {
     let pump = world.start([agent]);
     let thread = world.tell(&pump, question, Duration::ZERO);
     world.sim.rest().unwrap();
-    let failed = world.entries(&thread).into_iter().filter(|it| it.is_failure());
+    let failed =
+        world.entries(&thread).into_iter().filter(|it| is_failure(&it.name, it.flags, &it.body));
     let failed: Vec<String> = failed.map(|it| it.name.local().to_owned()).collect();
     assert_eq!(failed, ["cognition_out", "action-refused", "action-result"]);
 }

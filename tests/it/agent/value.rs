@@ -207,8 +207,8 @@ fn a_value_is_read_as_it_was_written() {
 const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
 
-/// A thread as 0.1.0 wrote one, as far as prompts show it: who, to whom, what.
-fn old() -> Vec<(&'static str, &'static str, String)> {
+/// The entries of a thread that prompts show: who, to whom, what.
+fn thread() -> Vec<(&'static str, &'static str, String)> {
     let result = |id: &str, status: &str, inside: &str| {
         format!(
             "<action-result xmlns=\"{AGENT}\" attempts=\"1\" id=\"{id}\" name=\"x\" of=\"3\" \
@@ -230,7 +230,7 @@ fn old() -> Vec<(&'static str, &'static str, String)> {
         (
             "action",
             "oracle",
-            result("a", "ok", "<value>\"if 1 &lt; 2:\\n    \\\"x\\\"\\n\"</value>"),
+            result("a", "ok", "<value form=\"text\">if 1 &lt; 2:\n    \"x\"\n</value>"),
         ),
         (
             "action",
@@ -238,7 +238,7 @@ fn old() -> Vec<(&'static str, &'static str, String)> {
             result(
                 "b",
                 "ok",
-                "<warning>type is tool</warning><value>{\"final\":true,\"text\":\"Paris\"}</value>",
+                "<warning>type is tool</warning><value form=\"json\">{\"final\":true,\"text\":\"Paris\"}</value>",
             ),
         ),
         (
@@ -248,10 +248,10 @@ fn old() -> Vec<(&'static str, &'static str, String)> {
                 "c",
                 "failed",
                 "<error code=\"problem\">calculate answered an error: problem</error>\
-                 <value>{\"overflow\":{\"column\":1}}</value>",
+                 <value form=\"json\">{\"overflow\":{\"column\":1}}</value>",
             ),
         ),
-        ("action", "oracle", result("d", "ok", "<value>null</value>")),
+        ("action", "oracle", result("d", "ok", "<value form=\"json\">null</value>")),
         ("helper", "oracle", response(1)),
         (
             "core",
@@ -275,7 +275,7 @@ fn old() -> Vec<(&'static str, &'static str, String)> {
 
 /// What a prompt shows of it.
 async fn shown() -> String {
-    let prompt = rendered(Form::new(""), old()).await;
+    let prompt = rendered(Form::new(""), thread()).await;
     assert_eq!((&*prompt.system, prompt.messages.len()), ("Be exact.", 1));
     prompt.messages[0].text.clone()
 }

@@ -7,7 +7,7 @@ use crate::log::conformance::wait;
 
 /// The log of this format that `tests/logs` keeps.
 fn kept() -> (TempDir, PathBuf) {
-    let name = format!("tests/logs/format-{}.sql", Identity::FORMAT);
+    let name = format!("../../tests/logs/format-{}.sql", Identity::FORMAT);
     let sql = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&name));
     let sql = sql.unwrap_or_else(|error| panic!("{name}: {error}"));
     let (directory, path) = place();

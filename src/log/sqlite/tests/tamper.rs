@@ -155,7 +155,7 @@ fn a_changed_commit_is_named() {
     check("DELETE FROM commits WHERE number = 3", Wrong::Unchained, None);
     check("DELETE FROM commits WHERE number = 0", Wrong::Chain, None);
     check("DELETE FROM commits", Wrong::Head, None);
-    for change in ["key = zeroblob(32)", "uuid = zeroblob(16)", "created = 0", "format = 3"] {
+    for change in ["key = zeroblob(32)", "uuid = zeroblob(16)", "created = 0", "format = 4"] {
         check(&format!("UPDATE log SET {change}"), Wrong::Identity, None);
     }
 }

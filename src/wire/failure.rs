@@ -3,8 +3,7 @@
 
 use memchr::memmem;
 
-use crate::listener::Entry;
-use crate::log::{self, Flags};
+use crate::log::Flags;
 use crate::name::{AGENT, CORE, Name};
 
 /// The attribute of an `agent-stopped` whose agent was interrupted.
@@ -16,27 +15,11 @@ const TIMED_OUT: &[u8] = b" status=\"timed-out\"";
 /// The attribute of a `cognition_out` whose model failed.
 const MODEL_FAILED: &[u8] = b" stop=\"error\"";
 
-impl Entry {
-    /// Whether the entry is a failure: a fault, a report of refusals at a door, an `Err` of a
-    /// listener, failed work or a failed thread, an action that was refused or timed out, a failure
-    /// of a model, or an agent that stopped without being interrupted.
-    #[must_use]
-    pub fn is_failure(&self) -> bool {
-        is_failure(self.name(), self.flags(), self.body())
-    }
-}
-
-impl log::Entry {
-    /// Whether the entry is a failure: a fault, a report of refusals at a door, an `Err` of a
-    /// listener, failed work or a failed thread, an action that was refused or timed out, a failure
-    /// of a model, or an agent that stopped without being interrupted.
-    #[must_use]
-    pub fn is_failure(&self) -> bool {
-        is_failure(&self.name, self.flags, &self.body)
-    }
-}
-
-fn is_failure(name: &Name, flags: Flags, body: &[u8]) -> bool {
+/// Whether an entry with this name, these flags and this payload is a failure: a fault, a report of
+/// refusals at a door, an `Err` of a listener, failed work or a failed thread, an action that was
+/// refused or timed out, a failure of a model, or an agent that stopped without being interrupted.
+#[must_use]
+pub fn is_failure(name: &Name, flags: Flags, body: &[u8]) -> bool {
     let says = |what: &[u8]| memmem::find(first_tag(body), what).is_some();
     let flagged = flags.contains(Flags::ERROR) || flags.contains(Flags::FAILS);
     let refused = flags.contains(Flags::REFUSED);

@@ -4,8 +4,17 @@
 //! The log doesn't parse XML: to it, a payload is a name and bytes. [`SqliteLog`] keeps a log in a
 //! file, [`MemoryLog`] in memory.
 
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as log;
+#[cfg(feature = "sqlite")]
+use pumphouse_ground::limits;
+use pumphouse_ground::{clock, id, name};
+
 mod admit;
-pub(crate) mod atomic_file;
+#[cfg(feature = "sqlite")]
+pub mod atomic_file;
 mod chain;
 mod durability;
 mod entry;
@@ -13,9 +22,10 @@ mod mark_bytes;
 mod memory;
 mod open_entries;
 mod pages;
+#[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(test)]
-pub(crate) mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod verify;
 
 use std::fmt;
@@ -28,7 +38,7 @@ use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
 
-pub(crate) use chain::digest_of;
+pub use chain::digest_of;
 pub use chain::{Head, NoHead};
 pub use durability::{Durability, NoDurability};
 pub use entry::{
@@ -37,6 +47,7 @@ pub use entry::{
 };
 pub use memory::MemoryLog;
 pub use pages::{Pages, ThreadPages};
+#[cfg(feature = "sqlite")]
 pub use sqlite::{Copied, Existing, SqliteLog};
 pub use verify::{Finding, Report, Wrong};
 
@@ -169,7 +180,7 @@ pub trait Log: Send + Sync + 'static {
 }
 
 /// How many bytes an entry has that can be many: those of its payload and of its `<meta>`.
-pub(crate) fn bytes_of(entry: &Entry) -> usize {
+pub fn bytes_of(entry: &Entry) -> usize {
     entry.body.len().saturating_add(entry.meta.as_ref().map_or(0, bytes::Bytes::len))
 }
 
@@ -193,14 +204,16 @@ impl Identity {
     /// change of the format takes the next.
     pub const FORMAT: u32 = 3;
 
-    /// The identity of a new log.
-    pub(crate) fn fresh() -> Identity {
-        Identity {
-            format: Identity::FORMAT,
-            uuid: fresh_uuid(),
-            key: crate::clock::random_bytes(),
-            created_us: crate::clock::wall_us(),
-        }
+    /// The identity of a new log, with random numbers and the time of the clock.
+    #[must_use]
+    pub fn fresh() -> Identity {
+        Identity::new(fresh_uuid(), clock::random_bytes(), clock::wall_us())
+    }
+
+    /// The identity of a log of this version's format.
+    #[must_use]
+    pub fn new(uuid: Uuid, key: [u8; 32], created_us: u64) -> Identity {
+        Identity { format: Identity::FORMAT, uuid, key, created_us }
     }
 }
 
@@ -212,8 +225,8 @@ impl fmt::Debug for Identity {
 
 /// A UUID of version 7, made from the time and the random numbers of `crate::clock`.
 fn fresh_uuid() -> Uuid {
-    let millis = crate::clock::wall_us() / 1_000;
-    uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
+    let millis = clock::wall_us() / 1_000;
+    uuid::Builder::from_unix_timestamp_millis(millis, &clock::random_bytes()).into_uuid()
 }
 
 /// The state of a log.

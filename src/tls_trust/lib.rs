@@ -8,15 +8,15 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
-use crate::limits::AUTHORITY_BYTES_MAX;
-use crate::regular_file;
+use pumphouse_ground::limits::AUTHORITY_BYTES_MAX;
+use pumphouse_ground::regular_file;
 
 /// Returns the configuration of a TLS client. The client trusts the certificates in the PEM file
 /// `authority`. Without such a file, it trusts the certificate authorities that this system trusts.
 ///
 /// # Errors
 /// If the file can't be read or has no certificate, or if this system trusts no authority.
-pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
+pub fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
     let roots = roots(authority)?;
     if roots.is_empty() {
         let text = "this system trusts no authority: name a file with its certificate";
@@ -26,7 +26,7 @@ pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
 }
 
 /// Returns the configuration of a client that connects without TLS. It trusts no certificate.
-pub(crate) fn nobody() -> io::Result<ClientConfig> {
+pub fn nobody() -> io::Result<ClientConfig> {
     with(RootCertStore::empty())
 }
 
@@ -60,7 +60,7 @@ fn roots(authority: Option<&Path>) -> io::Result<RootCertStore> {
 
 /// Says in plain words what is wrong and what to do, for the TLS errors that users often meet.
 /// Returns `None` for other errors.
-pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
+pub fn explained(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidCertificate(why) => match why {
             // If an unknown issuer has the name of a trusted issuer, the error is `BadSignature`.

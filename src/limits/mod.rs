@@ -28,6 +28,8 @@ pub const TOOL_SCHEMA_BYTES_MAX: usize = 64 * KIB;
 pub const UNLIMITED: u64 = u64::MAX;
 
 /// Declares a struct of bounds, and lists the bounds by name. A manifest has a key for each bound.
+/// The struct isn't `#[non_exhaustive]`, so that one can write `Limits { chain_max: 4,
+/// ..Limits::default() }`. A later version may have further bounds.
 macro_rules! bounds {
     ($(#[$of:meta])* pub struct $Type:ident {
         $($(#[doc = $text:literal])+ $(#[least = $least:literal])? pub $name:ident: $kind:ty,)+
@@ -132,12 +134,11 @@ pub const EVAL_AT_ONCE_MAX: usize = 1_024;
 
 /// How long batches and commits are kept small after a use of the priority lane, in microseconds.
 /// Therefore a client that pushes a few times per second doesn't wait for a large batch.
-pub(crate) const HURRY_US: u64 = 500_000;
+pub const HURRY_US: u64 = 500_000;
 
 bounds! {
 /// Bounds of one XML document. Exceeding a bound is `P0006`, which names the bound and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct XmlLimits {
     /// Bytes of one message. Larger content belongs in a file, with a reference to it.
     #[least = 1]
@@ -174,6 +175,15 @@ impl XmlLimits {
     /// The default bounds of documents that listeners emit. Results may be larger than requests.
     pub const INSIDE: XmlLimits =
         XmlLimits { message_bytes_max: 16 * MIB, nodes_max: 1_600_000, ..XmlLimits::DOOR };
+    /// The bounds of what a pump writes to its clients: those of what listeners emit, and room for
+    /// the envelope around it.
+    pub const FROM_PUMP: XmlLimits = XmlLimits {
+        message_bytes_max: XmlLimits::INSIDE.message_bytes_max + 64 * KIB,
+        depth_max: XmlLimits::INSIDE.depth_max + 8,
+        nodes_max: XmlLimits::INSIDE.nodes_max + 1_024,
+        bindings_max: XmlLimits::INSIDE.bindings_max + 8,
+        ..XmlLimits::INSIDE
+    };
     /// The bounds of documents from trusted files. The module `xml` takes 1 GiB at the most.
     pub const FILE: XmlLimits = XmlLimits {
         message_bytes_max: u32::MAX as usize,
@@ -189,7 +199,6 @@ impl XmlLimits {
 bounds! {
 /// Bounds of one reply of a model. If a bound is exceeded, the reply parser names it and reads on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ReplyLimits {
     /// Bytes of one element that the reply parser buffers until it closes, such as an action.
     #[least = 1]
@@ -220,7 +229,6 @@ impl Default for ReplyLimits {
 bounds! {
 /// Bounds of an agent's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ActionLimits {
     /// Actions of one turn. Any further action fails. No reply should need that many.
     #[least = 1]
@@ -264,7 +272,6 @@ impl Default for ActionLimits {
 
 /// Bounds of agents' metadata and feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct FeedLimits {
     /// Fields of an agent's metadata. Every prompt shows all of them.
     pub fields_max: usize,
@@ -305,7 +312,6 @@ impl Default for FeedLimits {
 bounds! {
 /// Bounds of the time and the memory that requests to a model's server may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ModelLimits {
     /// How long a connection to the server may take.
     pub connect_time_max: Duration,
@@ -357,7 +363,6 @@ impl Default for ModelLimits {
 bounds! {
 /// Bounds of how often a router asks its models again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RouterLimits {
     /// How often a turn retries the models whose failure may pass.
     pub retries_max: usize,
@@ -378,7 +383,6 @@ impl Default for RouterLimits {
 bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// The bounds of documents that clients send.
     pub door: XmlLimits,
@@ -518,7 +522,7 @@ pub struct Limits {
 
 impl Limits {
     /// Returns a sentence for each bound whose value is less than its [`least`](Bound::least).
-    pub(crate) fn too_small(&self) -> Vec<String> {
+    pub fn too_small(&self) -> Vec<String> {
         let mut limits = self.clone();
         limits.bounds().into_iter().flat_map(|it| too_small("", it)).collect()
     }

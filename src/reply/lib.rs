@@ -3,6 +3,7 @@
 //! the text.
 //!
 //! ```
+//! # extern crate pumphouse_reply as pumphouse;
 //! use pumphouse::reply::{Body, Config, Parser, What};
 //!
 //! let mut parser = Parser::new(Config::default());
@@ -32,6 +33,12 @@
 //! * The sources of all events, joined in order, are the whole reply.
 //!
 //! This module knows nothing of models, threads or IO.
+
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as reply;
+use pumphouse_ground::{bounded_yaml, limits, schema, xml};
 
 mod body;
 mod code;
