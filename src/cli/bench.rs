@@ -1,25 +1,26 @@
 //! `bench`: measures how fast this machine handles messages, and compares the figures with floors:
 //! the costs of a read pass, a sync or an append without a pump.
 
-mod answer;
-mod bare;
-mod crowd;
+mod measure;
+mod row;
 mod envelope;
 mod floors;
-mod hop;
-mod load;
-mod measure;
-mod program;
+mod sitting;
+mod floor_rows;
 mod pump;
-mod push;
+mod program;
 mod reader;
 mod reply;
-mod row;
+mod hop;
+mod push;
+mod answer;
+mod bare;
+mod load;
 mod server;
-mod sitting;
 mod threads;
+mod crowd;
 
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use sitting::Sitting;
 
 /// Measures the rows of the table in docs/speed.md in about a minute: floors, reading, hops,
@@ -51,7 +52,7 @@ Examples:
 impl Bench {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let mut sitting = Sitting::begin(self.scale, self.only, to)?;
-        floors::rows(&mut sitting)?;
+        floor_rows::rows(&mut sitting)?;
         reader::rows(&mut sitting)?;
         reply::rows(&mut sitting)?;
         hop::rows(&mut sitting).await?;

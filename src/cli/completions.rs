@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap_complete::Shell;
 
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::screen::{Ending, Failure, Screen};
 
 /// Prints a script that lets a shell complete verbs and options.
 #[derive(Debug, clap::Args)]

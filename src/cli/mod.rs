@@ -1,72 +1,27 @@
-//! The command line, with a module for each verb. [`main`] runs the verb that the arguments name.
+//! The command line. [`main`] runs the verb that the arguments name.
+//!
+//! A room is a subject. The rooms stand from the ground up, and each uses only what stands above
+//! it. The file of a verb opens with the verb's name. Where a room is one verb, that file is the
+//! room's `mod.rs`, and the files beside it are the verb's parts.
 
-mod overview;
-mod agent_feeds;
-mod backup;
-mod bench;
-mod budget;
-mod cancel;
-mod chat;
-mod check;
-mod completions;
-mod connect;
-mod core_dumps;
-mod data;
-mod demo;
-mod describe;
-mod eval;
-mod export;
+mod base;
+mod spending;
+mod log;
 mod feed;
-mod feeds;
-mod filters;
-mod folder;
-mod follow;
-mod fork;
-mod usage_table;
-mod incoming;
-mod init;
-#[cfg(test)]
-mod kept;
-mod mcp;
 mod metadata;
-mod metadata_history;
-mod metadata_metrics;
-mod inspect;
-mod models;
-mod steering;
-mod organism;
-mod otel;
-mod pause;
-mod program_paths;
-mod prompt;
-mod reload;
-mod replay;
-mod resume;
-mod retry;
-mod rules_in_force;
-mod run;
-mod screen;
-mod send;
-mod show;
-mod signals;
-mod state;
-mod story;
-mod tail;
-mod test;
-mod threads;
-mod time;
-mod traces;
-mod trigger;
-mod transcript;
-mod tree;
-mod usage;
-mod model_usage;
-mod verify;
-mod watch;
-mod why;
 mod workflow;
-mod workflow_runs;
-mod workflows;
+mod steering;
+mod watch;
+mod otel;
+mod project;
+mod inspect;
+mod serve;
+mod send;
+mod chat;
+mod eval;
+mod demo;
+mod bench;
+mod completions;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -79,7 +34,8 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::audit::{Paint, Style};
 use crate::engine::Builder;
 use crate::listeners::tool;
-use screen::{Ending, Failure, Screen};
+use base::screen::{Ending, Failure, Screen, may_colour, style};
+use base::{VERSION, organism, traces};
 
 /// Runs the verb that the program's arguments name, and returns the exit code. `run` serves the
 /// listeners of the builder and of the manifest. Most other verbs read the log, or ask a running
@@ -112,7 +68,7 @@ pub fn main(builder: Builder) -> ExitCode {
     };
     let verb = match command.verb.take() {
         Some(verb) => verb,
-        None if organism::here().is_some() => Verb::Run(run::Run::default()),
+        None if organism::here().is_some() => Verb::Run(serve::Run::default()),
         None => {
             let help = Command::command().render_help();
             let _ = write!(io::stderr(), "{help}");
@@ -134,9 +90,6 @@ pub fn main(builder: Builder) -> ExitCode {
 
 const WRONG: u8 = 1;
 const UNTRIED: u8 = 2;
-
-/// The version, and the commit that the program was built from.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PUMPHOUSE_BUILT_FROM"), ")");
 
 /// The pump for agents: XML in, through listeners, into a durable log, and out.
 #[derive(Debug, Parser)]
@@ -203,43 +156,43 @@ Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't b
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Run(run::Run),
-    Check(check::Check),
-    Models(models::Models),
-    Test(test::Test),
+    Run(serve::Run),
+    Check(project::check::Check),
+    Models(project::models::Models),
+    Test(project::test::Test),
     Eval(eval::Eval),
-    Init(init::Init),
+    Init(project::init::Init),
     Demo(demo::Demo),
     Send(send::Send),
     Chat(chat::Chat),
-    Threads(threads::Threads),
-    Show(show::Show),
-    Tail(tail::Tail),
-    Tree(tree::Tree),
-    Why(why::Why),
-    Prompt(prompt::Prompt),
-    State(state::State),
-    Feeds(feeds::Feeds),
+    Threads(log::threads::Threads),
+    Show(log::show::Show),
+    Tail(log::tail::Tail),
+    Tree(log::tree::Tree),
+    Why(log::why::Why),
+    Prompt(log::prompt::Prompt),
+    State(log::state::State),
+    Feeds(feed::list::Feeds),
     Feed(feed::FeedVerb),
     Metadata(metadata::MetadataVerb),
     Watch(watch::Watch),
     Workflow(workflow::WorkflowVerb),
-    Workflows(workflows::Workflows),
-    Trigger(trigger::TriggerVerb),
-    Replay(replay::Replay),
-    Budget(budget::Budget),
-    Fork(fork::Fork),
-    Cancel(cancel::Cancel),
-    Pause(pause::Pause),
-    Resume(resume::Resume),
-    Retry(retry::Retry),
-    Export(export::Export),
+    Workflows(workflow::list::Workflows),
+    Trigger(workflow::trigger::TriggerVerb),
+    Replay(log::replay::Replay),
+    Budget(spending::Budget),
+    Fork(steering::fork::Fork),
+    Cancel(steering::cancel::Cancel),
+    Pause(steering::pause::Pause),
+    Resume(steering::resume::Resume),
+    Retry(steering::retry::Retry),
+    Export(log::export::Export),
     Otel(otel::Otel),
-    Verify(verify::Verify),
-    Backup(backup::Backup),
-    Describe(describe::Describe),
+    Verify(log::verify::Verify),
+    Backup(log::backup::Backup),
+    Describe(project::describe::Describe),
     Inspect(inspect::Inspect),
-    Mcp(mcp::Mcp),
+    Mcp(project::mcp::Mcp),
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -335,26 +288,4 @@ fn exit(ended: Result<Ending, Failure>) -> ExitCode {
     // If this write fails, too, there is no other place to report the failure.
     let _ = writeln!(err.lock(), "{error} {}", crate::audit::text(&text));
     ExitCode::from(code)
-}
-
-/// Returns the style of the output: with colour and the terminal's width on a terminal, else plain.
-fn style(out: &io::Stdout) -> Style {
-    if !out.is_terminal() {
-        return Style::PLAIN;
-    }
-    let size = terminal_size::terminal_size_of(out);
-    let width = size.map_or(80, |(width, _)| usize::from(width.0));
-    Style { colour: may_colour(), width }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-fn may_colour() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
-    !is_set("NO_COLOR") && !is_dumb()
-}
-
-/// Whether the environment variable `TERM` says that the terminal obeys no escape sequences.
-#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|it| it == "dumb")
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::cli::connect::{Caller, broken};
-use crate::cli::incoming;
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::connect::{Caller, broken};
+use crate::cli::base::incoming;
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::client::{self, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};

@@ -120,7 +120,7 @@ fn every_program_in_a_page_is_compiled() {
 fn the_tutorial_is_what_init_makes_and_its_example() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let page = read("docs/tutorial.md");
-    let mut programs = ["src/cli/init/main.rs.txt", "examples/greeter.rs"].iter();
+    let mut programs = ["src/cli/project/init/main.rs.txt", "examples/greeter.rs"].iter();
     let rust: Vec<Block> = blocks(&page).into_iter().filter(|it| it.kind == "rust").collect();
     assert_eq!(rust.len(), programs.len());
     for block in rust {

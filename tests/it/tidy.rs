@@ -40,6 +40,14 @@ fn a_file_of_the_house_staff_uses_only_what_stands_above_it_there() {
 }
 
 #[test]
+fn a_file_of_the_command_line_uses_only_what_stands_above_it_there() {
+    let files = files();
+    let rooms = rooms::Rooms::read("src/cli", &files);
+    assert!(rooms.count() > 70, "these are not all its modules");
+    none(files.iter().flat_map(|it| rooms.complaints(it)));
+}
+
+#[test]
 fn a_file_has_a_head_and_keeps_its_size() {
     none(files().iter().flat_map(shape::complaints));
 }

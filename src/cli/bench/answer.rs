@@ -5,7 +5,7 @@ use super::measure::Waits;
 use super::pump::{Served, Sink};
 use super::row::Row;
 use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::client::{self, Client, Incoming, Push};
 use crate::clock;
 use crate::listener::Listener;

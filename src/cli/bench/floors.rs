@@ -1,5 +1,4 @@
-//! Measures the floors: the least times that reading XML and writing a log can take on this
-//! machine.
+//! The floors: the least times that reading XML and writing a log can take on this machine.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -8,15 +7,13 @@ use std::path::Path;
 
 use super::envelope::envelope;
 use super::measure::{Waits, quickest_us, rate};
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::clock;
 use crate::xml;
 
 pub(super) const PASS: &str = "one NsReader pass";
 pub(super) const SYNC: &str = "fdatasync of 4 KiB";
-const APPEND: &str = "append of envelopes, a sync each 256 KiB";
+pub(super) const APPEND: &str = "append of envelopes, a sync each 256 KiB";
 
 /// The block that is written before each sync.
 pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
@@ -24,23 +21,6 @@ pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
 pub(super) const BLOCKS: usize = 1_024;
 /// The fewest bytes that are appended between two syncs.
 const APPENDED: usize = 256 * 1_024;
-
-pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
-    if sitting.wants(PASS, None) {
-        let per_second = 1e6 / sitting.pass_us();
-        sitting.show(&Row::new(PASS, None).figure(Figure::PerSecond(per_second)))?;
-    }
-    if sitting.wants(SYNC, None) {
-        let row = Row::new(SYNC, None).waits(sitting.sync()?);
-        sitting.show(&row)?;
-    }
-    if sitting.wants(APPEND, None) {
-        let per_second =
-            append(sitting.folder(), sitting.times(500_000.0)).map_err(|it| unwritten(&it))?;
-        sitting.show(&Row::new(APPEND, None).figure(Figure::PerSecond(per_second)))?;
-    }
-    Ok(())
-}
 
 /// Returns the time of one pass of the tokenizer over the envelope, in microseconds. The pass
 /// resolves namespaces, and checks nothing.
@@ -84,7 +64,7 @@ pub(super) fn file(path: &Path) -> io::Result<File> {
 
 /// Appends envelopes to a file, and returns how many it appends per second. The file is synced only
 /// after at least [`APPENDED`] bytes, so the syncs cost little. No log can append faster.
-fn append(folder: &Path, count: u64) -> io::Result<f64> {
+pub(super) fn append(folder: &Path, count: u64) -> io::Result<f64> {
     let path = folder.join("append");
     let mut file = File::create(&path)?;
     let mut block = Vec::with_capacity(APPENDED);

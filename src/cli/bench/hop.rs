@@ -6,7 +6,7 @@ use super::measure::rate;
 use super::pump::started;
 use super::row::{Figure, Row};
 use super::sitting::Sitting;
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::clock;
 use crate::engine::Builder;
 use crate::listener::{Again, Listener};

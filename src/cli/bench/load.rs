@@ -14,7 +14,7 @@ use super::measure::{Waits, number, rate};
 use super::pump::{Served, Sink};
 use super::row::{Figure, Row};
 use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::clock;
 use crate::id::ThreadId;
 use crate::listener::Listener;

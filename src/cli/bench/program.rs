@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::log::Durability;
 
 /// Why a row about memory has no figure.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::door::{Options, Tcp};
 use crate::engine::{Builder, Pump};
 use crate::id::ThreadId;

@@ -9,7 +9,7 @@ use super::measure::{number, quickest_us};
 use super::pump::Sink;
 use super::row::{Figure, Row};
 use super::sitting::Sitting;
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::xml::{self, Element, Profile, View};

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use super::measure::{number, quickest_us};
 use super::row::{Figure, Row};
 use super::sitting::Sitting;
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::reply::{Config, Dialect, Event, Parser};
 
 /// The protocol's example: five actions, a thought and a response.

@@ -10,7 +10,7 @@ use super::measure::{Waits, number};
 use super::program::{NO_PROC, Program, unserved};
 use super::row::{Figure, Row};
 use super::sitting::Sitting;
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::clock;
 use crate::log::Durability;
 

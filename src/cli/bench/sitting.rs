@@ -6,8 +6,8 @@ use std::path::Path;
 use super::floors;
 use super::measure::Waits;
 use super::row::{self, Row};
-use crate::cli::folder::Folder;
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::folder::Folder;
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::log::Durability;
 
 /// Every durability, the cheapest first.

@@ -9,7 +9,7 @@ use super::measure::{Waits, number, rate};
 use super::pump::{log, started};
 use super::row::{Figure, Row};
 use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::clock;
 use crate::engine::{AskError, Builder, Port as _, Pump, Tokio};
 use crate::id::ThreadId;

@@ -7,7 +7,7 @@ use std::thread;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 
 /// An input of the user, or the failure to read one.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,20 +3,20 @@
 mod attach;
 mod command;
 mod input;
-mod page;
 mod terminal;
+mod page;
 mod talk;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use crate::audit::{self, Paint};
-use crate::cli::connect::Credentials;
-use crate::cli::folder::Folder;
-use crate::cli::organism::{Organism, complained};
-use crate::cli::program_paths::KeptPaths;
-use crate::cli::run;
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::connect::Credentials;
+use crate::cli::base::folder::Folder;
+use crate::cli::base::organism::{Organism, complained};
+use crate::cli::base::program_paths::KeptPaths;
+use crate::cli::base::screen::{Ending, Failure, Screen};
+use crate::cli::serve;
 use crate::client::Address;
 use crate::door::Options;
 use crate::engine::{Builder, Plan, Pump};
@@ -93,7 +93,7 @@ impl Chat {
         let organism = Organism::read_live(None, builder, data)?;
         let kept = KeptPaths::of(&organism);
         let data = organism.data;
-        let (builder, _) = run::log(organism.builder, &data, organism.durability)?;
+        let (builder, _) = serve::log(organism.builder, &data, organism.durability)?;
         // An attachment may be larger than what a door takes by default.
         let builder = builder.door_bytes_at_least(XmlLimits::INSIDE.message_bytes_max);
         let (builder, address) = door(builder, &folder).await?;

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use crate::audit;
+use crate::cli::base::data;
+use crate::cli::base::screen::{Ending, Failure, Screen};
+use crate::cli::base::signals::Signals;
 use crate::cli::chat::Talk;
 use crate::cli::demo::title;
-use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::signals::Signals;
-use crate::cli::{data, tree};
+use crate::cli::log::tree;
 use crate::client::Client;
 use crate::clock;
 use crate::door::{Options, Tcp};

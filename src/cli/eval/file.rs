@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cli::organism::{bytes_of, told};
-use crate::cli::screen::Failure;
+use crate::cli::base::organism::{bytes_of, told};
+use crate::cli::base::screen::Failure;
 use crate::limits::EVAL_RUNS_MAX;
 use crate::listener::Capabilities;
 use crate::manifest::{self, Document, Mistake, Mistakes};

@@ -1,7 +1,7 @@
 //! The judge: a model that says whether an answer meets a criterion. The evaluation adds the judge
 //! as a listener of the kind `llm`, so the judge's questions, answers and usage are in the log.
 
-use crate::cli::usage;
+use crate::cli::spending::usage;
 use crate::engine::Pump;
 use crate::id::ThreadId;
 use crate::listener::{Listener, Move};
@@ -14,7 +14,7 @@ use crate::wire::{Fault, Payload as _};
 use crate::xml::Element;
 
 use super::ask::{Asker, Ended};
-use super::result::ModelSpending;
+use super::model_spending::ModelSpending;
 
 /// The name of the listener that judges. An agent may call this listener only if the manifest names
 /// it among the agent's peers.

@@ -5,16 +5,17 @@
 //! - [`expect`]: checks whether an answer is as expected, except what a judge decides.
 //! - [`ask`]: asks a listener in a new thread, and waits for the end of the work, for at most the
 //!   time limit.
+//! - [`model_spending`]: the model usage of runs.
 //! - [`judge`]: a model that says whether an answer meets a criterion.
 //! - [`play`]: plays one run, from the message of a case to the check of the answer.
 //! - [`result`]: the result of all runs, and the file that keeps it for later comparison.
-//! - [`thread`]: the thread of a run that failed, for people.
 //! - [`table`]: the result as a table for people, beside an earlier result.
 
 mod file;
-mod ask;
-mod judge;
 mod expect;
+mod ask;
+mod model_spending;
+mod judge;
 mod play;
 mod result;
 mod table;
@@ -29,13 +30,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::audit::{self, Paint};
-use crate::cli::folder::Folder;
-use crate::cli::organism::{Organism, bytes_of, complained, told, variable};
-use crate::cli::program_paths::KeptPaths;
-use crate::cli::run;
-use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::signals::Signals;
-use crate::cli::story;
+use crate::cli::base::folder::Folder;
+use crate::cli::base::organism::{Organism, bytes_of, complained, told, variable};
+use crate::cli::base::program_paths::KeptPaths;
+use crate::cli::base::screen::{Ending, Failure, Screen};
+use crate::cli::base::signals::Signals;
+use crate::cli::log::show::story;
+use crate::cli::serve;
 use crate::engine::{Builder, Pump};
 use crate::id::ThreadId;
 use crate::limits::{EVAL_AT_ONCE_MAX, EVAL_RUNS_MAX, EVAL_SECONDS_MAX};
@@ -130,7 +131,7 @@ impl Eval {
             Some(data) => (data, organism.durability),
             None => (folder.path(), Durability::Normal),
         };
-        let (builder, _) = run::log(organism.builder, data, durability)?;
+        let (builder, _) = serve::log(organism.builder, data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
         kept_paths.check(&plan, organism.places.as_ref())?;
         suite.fits(plan.capabilities()).map_err(|it| wrong(&it))?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::cli::screen::Failure;
-use crate::cli::transcript;
+use crate::cli::base::screen::Failure;
+use crate::cli::base::transcript;
 use crate::id::ThreadId;
 use crate::listeners::agent;
 use crate::listeners::agent::transcript::{Event, EventKind, transcript as events_of};
@@ -12,7 +12,7 @@ use super::ask::{AskOutcome, Asker, Ended};
 use super::expect::{self, Answer};
 use super::file::{Case, Expected, Suite};
 use super::judge::{self, Verdict, judge};
-use super::result::ModelSpending;
+use super::model_spending::ModelSpending;
 
 /// The outcome of one run.
 #[derive(Clone, Debug, Default)]

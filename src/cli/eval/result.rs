@@ -7,40 +7,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::screen::Failure;
+use crate::cli::base::screen::Failure;
 use crate::log::atomic_file::AtomicFile;
 
 use super::file::Suite;
+use super::model_spending::ModelSpending;
 use super::play::Run;
 
 /// The version of the format of kept results.
 const FORM: u32 = 1;
-
-/// The model usage of one run or of several runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ModelSpending {
-    /// Tokens of prompts and replies.
-    pub(super) tokens: i64,
-    /// The cost, in millionths of the currency's unit. None if some of the tokens have no price.
-    pub(super) cost_micros: Option<i64>,
-}
-
-impl Default for ModelSpending {
-    fn default() -> ModelSpending {
-        ModelSpending { tokens: 0, cost_micros: Some(0) }
-    }
-}
-
-impl ModelSpending {
-    /// Returns the sum of two usages.
-    pub(super) fn plus(self, it: ModelSpending) -> ModelSpending {
-        let cost = self.cost_micros.zip(it.cost_micros);
-        ModelSpending {
-            tokens: self.tokens.saturating_add(it.tokens),
-            cost_micros: cost.map(|(one, other)| one.saturating_add(other)),
-        }
-    }
-}
 
 /// The figures of the runs of a case, or of all runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //! is pure.
 
 use crate::audit;
-use crate::cli::usage::{UNKNOWN, money};
+use crate::cli::spending::money::{UNKNOWN, money};
 
 use super::result::{EvalResult, Row};
 
@@ -53,7 +53,7 @@ fn title(it: &EvalResult) -> String {
 /// Returns a line with the model usage of all runs together.
 fn foot(it: &EvalResult) -> String {
     let runs = if it.all.runs == 1 { "run" } else { "runs" };
-    let sum = |used: super::result::ModelSpending| {
+    let sum = |used: super::model_spending::ModelSpending| {
         let cost = used.cost_micros.map_or(UNKNOWN.to_owned(), money);
         format!("{} tokens, cost {cost}", used.tokens)
     };

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{digest, unreadable};
-use crate::cli::organism;
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::organism;
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::limits::Limits;
 use crate::listener::{Capabilities, Described};

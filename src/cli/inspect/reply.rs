@@ -5,8 +5,8 @@ use std::io::{self, Read as _};
 
 use serde_json::{Map, Value, json};
 
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::cli::inspect::chunks::Chunks;
-use crate::cli::screen::{Ending, Failure, Screen};
 use crate::reply::{
     Attribute, Broken, Config, Dialect, Element, Event, Kind, Markup, Parser, What,
 };

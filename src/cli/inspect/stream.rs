@@ -9,10 +9,10 @@ use bytes::Bytes;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
+use crate::cli::base::organism::{told, variable};
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::cli::inspect::chunks::Chunks;
 use crate::cli::inspect::{each, unreadable};
-use crate::cli::organism::{told, variable};
-use crate::cli::screen::{Ending, Failure, Screen};
 use crate::limits::ModelLimits;
 use crate::manifest::provider;
 use crate::model::wire::{Framing, Reader};

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{digest, unreadable};
-use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::limits::XmlLimits;
 use crate::wire::Fault;
 use crate::xml::{self, Profile};

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::audit;
+use crate::cli::base::screen::{Ending, Failure, Screen};
+use crate::cli::base::{data, organism};
 use crate::cli::otel::batch::{SPANS_MAX, send};
 use crate::cli::otel::{Export, From};
-use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{data, organism};
 use crate::clock;
 use crate::id::ThreadId;
 use crate::log::atomic_file::{AtomicFile, IfExists};

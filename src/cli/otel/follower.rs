@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::oneshot;
 
+use crate::cli::base::screen::Failure;
 use crate::cli::otel::batch::{SPANS_MAX, send};
-use crate::cli::screen::Failure;
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Follower, KeptPosition, NoPosition, Sent, Target, Unreachable};

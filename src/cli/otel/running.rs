@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::cli::base::screen::Failure;
 #[cfg(feature = "otel")]
 use crate::cli::otel::follower::{self, RunningFollower};
-use crate::cli::screen::Failure;
 use crate::door::Metrics;
 use crate::engine::Pump;
 use crate::manifest;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use crate::audit::{self, Paint, Style};
-use crate::cli::workflow_runs::Run;
+use crate::cli::workflow::runs::Run;
 use crate::id::ThreadId;
 use crate::listener::{Apply, Entry};
 use crate::listeners::agent::words::{CognitionIn, Stopped, is_last_word};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::watch::agent_row::{AgentRow, RunAtWork, ThreadAgents};
-use crate::cli::workflow_runs::{Cause, Run};
+use crate::cli::workflow::runs::{Cause, Run};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Apply as _, Entry};
 use crate::log::{self, Error, Log, Pages, ThreadPages};

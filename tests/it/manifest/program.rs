@@ -14,7 +14,7 @@ use crate::program::Scene;
 /// The project that `init` makes: its `main.rs`, compiled here.
 #[allow(dead_code, reason = "a test starts no program")]
 mod trial {
-    include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/init/main.rs.txt"));
+    include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/project/init/main.rs.txt"));
 
     pub(super) fn factory() -> Factory {
         Factory::plain("greeter", greeter)
@@ -187,7 +187,7 @@ fn init_makes_a_project() {
 /// The listener, the manifest and the scene of a new project fit one another.
 #[tokio::test]
 async fn what_init_makes_works_at_once() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/init");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/project/init");
     let text = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
     let builder = pumphouse::builder().with((trial::factory(), pumphouse::listeners::factories));
     let yaml = text("organism.yaml.txt").replace("@NAME@", "trial");
