@@ -13,6 +13,8 @@ pub const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
 pub const META: &str = "https://xml-pipeline.org/ns/meta/v1";
 /// The namespace of payloads that agents send, and of payloads about agents' work.
 pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
+/// The sender of the pump's own entries. No listener and no identity may have this name.
+pub const CORE_NAME: &str = "core";
 
 /// Returns the namespace that is made from a listener's name. Agents, for example, have their
 /// payloads in such a namespace.

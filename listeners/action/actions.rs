@@ -100,7 +100,7 @@ impl Actions {
             self.observe_result(entry);
         } else if is_last_word(entry) {
             self.graph.work_over(entry.from());
-        } else if entry.is::<ThreadNote>() && entry.from() == "core" {
+        } else if entry.is::<ThreadNote>() && entry.is_from_core() {
             self.observe_note(entry);
         }
     }
@@ -149,7 +149,7 @@ impl Actions {
     }
 
     fn observe_call(&mut self, entry: &Entry) {
-        if entry.is::<ThreadSpawned>() && entry.from() != "core" {
+        if entry.is::<ThreadSpawned>() && !entry.is_from_core() {
             return;
         }
         let key = entry.key();
@@ -208,7 +208,7 @@ impl Actions {
             }
             return Some(Input::Replied(call.0, call.1, replied(entry)?));
         }
-        if entry.is::<ThreadResult>() && entry.from() == "core" {
+        if entry.is::<ThreadResult>() && entry.is_from_core() {
             let result = entry.decode_if::<ThreadResult>()?;
             let call = self.calls.in_thread(&result.thread)?;
             return Some(Input::Replied(call.0, call.1, ended(result)));
@@ -271,7 +271,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     if came.thread() != waiting.thread() || !waiting.is::<ActionsDue>() {
         return false;
     }
-    if came.is::<ThreadNote>() && came.from() == "core" {
+    if came.is::<ThreadNote>() && came.is_from_core() {
         return came.decode_if::<ThreadNote>().is_some_and(|it| part_of_note(&it).is_some());
     }
     // `wakes` is called for every message while an `actions-due` message waits, so it decodes no
@@ -296,7 +296,7 @@ impl From<PartialResult> for Part {
 
 /// The outcome of the call that an entry answers. None if the call continues in a thread.
 fn replied(entry: &Entry) -> Option<CallOutcome> {
-    if entry.from() == "core" {
+    if entry.is_from_core() {
         if entry.is::<ThreadSpawned>() {
             return None;
         }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memchr::memmem;
+use pumphouse::name::CORE_NAME;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
@@ -89,7 +90,7 @@ pub(super) fn under_way(form: Form<'_>, agent: &str, view: &[Entry]) -> String {
             {
                 *has_begun = true;
             }
-        } else if entry.to() == Some(agent) && entry.from() == "core" {
+        } else if entry.to() == Some(agent) && entry.is_from_core() {
             if let Some(it) = entry.decode_if::<ThreadSpawned>() {
                 threads.push(it.assigned_id);
             } else if let Some(it) = entry.decode_if::<ThreadResult>() {
@@ -117,7 +118,7 @@ pub(super) fn under_way(form: Form<'_>, agent: &str, view: &[Entry]) -> String {
 fn is_call(entry: &Entry) -> bool {
     match entry.from() {
         ACTION => !entry.is::<ActionResult>(),
-        "core" => entry.to() == Some(ACTION) && entry.is::<ThreadSpawned>(),
+        CORE_NAME => entry.to() == Some(ACTION) && entry.is::<ThreadSpawned>(),
         _ => false,
     }
 }
@@ -136,7 +137,7 @@ pub(super) fn late(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
         let is_own = entry.from() == agent && !entry.is_from_identity();
         if is_own && entry.is::<Action>() {
             open.insert(entry.seq().to_string());
-        } else if entry.to() == Some(agent) && entry.from() == "core" {
+        } else if entry.to() == Some(agent) && entry.is_from_core() {
             if let Some(it) = entry.decode_if::<ThreadSpawned>() {
                 open.insert(it.assigned_id);
             } else if let Some(it) = entry.decode_if::<ThreadResult>()

@@ -29,7 +29,7 @@ pub(super) fn is_partial(entry: &Entry) -> bool {
 
 /// The reason why the pump answered in place of the source. None if the source itself answered.
 pub(super) fn refused(entry: &Entry) -> Option<String> {
-    if entry.from() != "core" {
+    if !entry.is_from_core() {
         return None;
     }
     if let Some(error) = entry.decode_if::<SystemThreadError>() {

@@ -190,7 +190,7 @@ impl Refreshes {
         if let Some(asked) = entry.reply_to().filter(|_| entry.from() == NAME) {
             self.fetches.retain(|_, it| it.id() != asked);
         }
-        if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
+        if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.is_from_core()) {
             self.observe_call(entry);
         }
         if entry.is_refused() || entry.is_from_identity() {
@@ -304,7 +304,7 @@ impl Refreshes {
     /// Finds the request that an entry answers, and removes it from the unanswered requests.
     /// Returns the request and its outcome. None if the entry answers no request to a source.
     fn answer(&mut self, entry: &Entry) -> Option<(SourceCall, Result<Option<Element>, String>)> {
-        if entry.is::<ThreadResult>() && entry.from() == "core" {
+        if entry.is::<ThreadResult>() && entry.is_from_core() {
             let result = entry.decode_if::<ThreadResult>()?;
             let asked = self.calls.take_in_thread(&result.thread)?;
             let stopped = result.payload.as_ref().and_then(stopped);

@@ -154,7 +154,7 @@ impl Mind {
             }
             self.queue.insert(entry.seq(), Queued::Tick(tick.timer));
             self.begin_next();
-        } else if entry.from() == "core" && self.apply_core(entry) {
+        } else if entry.is_from_core() && self.apply_core(entry) {
         } else if let Some(of) = entry.reply_to().map(|it| it.seq) {
             let cleared = entry.decode_if::<ContextCleared>().map(|it| it.kept_messages);
             self.cleared = cleared.or(self.cleared);

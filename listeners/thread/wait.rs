@@ -91,7 +91,7 @@ impl Apply for Children {
         if self.thread.enter(entry) {
             self.opened.retain(|it| self.ended.contains_key(it));
         }
-        if entry.from() != "core" {
+        if !entry.is_from_core() {
             return;
         }
         if entry.is::<ThreadSpawned>() {
@@ -183,7 +183,7 @@ fn answer(wait: &AwaitingThreads, children: &Children, now_us: u64) -> Option<Th
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     waiting.is::<AwaitingThreads>()
         && came.is::<ThreadResult>()
-        && came.from() == "core"
+        && came.is_from_core()
         && came.thread() == waiting.thread()
         && match (waiting.decode::<AwaitingThreads>(), came.decode::<ThreadResult>()) {
             (Ok(waiting), Ok(came)) => waiting.thread.contains(&came.thread),

@@ -95,7 +95,7 @@ impl Apply for Pending {
             Some(to) if to == from => self.begins(entry),
             _ if entry.is::<CognitionOut>() => self.wrote(entry),
             _ if entry.is::<Action>() => self.calls(entry, from, CallKind::Action),
-            Some(to) if from == "core" && entry.is::<ThreadSpawned>() => {
+            Some(to) if entry.is_from_core() && entry.is::<ThreadSpawned>() => {
                 let Some(spawned) = entry.decode_if::<ThreadSpawned>() else { return };
                 self.calls(entry, to, CallKind::Thread(spawned.assigned_id));
                 if let (Some(call), Some(by)) = (self.calls.get_mut(&entry.seq()), replied) {

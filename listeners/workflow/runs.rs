@@ -245,7 +245,7 @@ impl Apply for Runs {
             }
             return;
         }
-        if entry.reply_to().is_some() && (entry.from() == NAME || entry.from() == "core") {
+        if entry.reply_to().is_some() && (entry.from() == NAME || entry.is_from_core()) {
             self.observe_result(entry);
         } else if !entry.is_from_identity() {
             self.observe(entry);

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::engine::{CONSOLE, Identity};
 use crate::listener::DoorAccess;
+use crate::name::CORE_NAME;
 use crate::regular_file;
 
 /// The most bytes of a token file. That is enough for some thousands of tokens.
@@ -259,7 +260,7 @@ pub(super) fn is_name(name: &str) -> Result<(), String> {
     if name.is_empty() || !name.chars().all(fits) {
         return Err(format!("{name:?}: a name is letters, digits, '-', '_' and '.'"));
     }
-    if name == "core" {
+    if name == CORE_NAME {
         return Err("core: the pump itself has this name".into());
     }
     if name == DoorAccess::OPERATORS {

@@ -31,9 +31,6 @@ use client_request::ClientRequest;
 use shared_limits::Room;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// The sender's name in messages of the pump itself.
-const CORE_NAME: &str = "core";
-
 /// The settings and counts that all sessions of a door share.
 #[derive(Debug)]
 pub(super) struct DoorShared {

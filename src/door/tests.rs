@@ -9,6 +9,7 @@ use crate::door::wrong_tokens::Guesses;
 use crate::engine::{CONSOLE, Identity, PushEvent, UnreadBytes};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
+use crate::name::CORE_NAME;
 use crate::wire::core::Accepted;
 use crate::wire::{Code, Fault, Outside, Payload, enclose};
 use crate::xml::Framing;
@@ -84,7 +85,7 @@ fn an_acceptance_is_written_as_its_type_would_be() {
         let id = client_id.map(str::to_owned);
         let accepted = Accepted { thread: "sess-a".into(), seq: 12, id }.encode().unwrap();
         let (to, thread) = (Some("console"), Some("sess-a"));
-        let outside = Outside { from: "core", to, thread, entry: None, shown: None, meta: None };
+        let outside = Outside { from: CORE_NAME, to, thread, entry: None, shown: None, meta: None };
         let mut expected = String::new();
         enclose(&outside, &accepted, &mut expected);
         assert_eq!(said(&mut session), expected + "\n");

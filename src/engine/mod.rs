@@ -32,5 +32,5 @@ pub use replay::rerun::{Difference, Emitted, Replayed, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
 pub use runtime_port::{Port, Tokio};
 pub(crate) use tree::budget_ledger as ledger;
-pub(crate) use tree::event::{CORE_NAME, ORGANISM, Pusher};
+pub(crate) use tree::event::{ORGANISM, Pusher};
 pub use tree::observer::{PushEvent, PushObserver};

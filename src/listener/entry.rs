@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log;
-use crate::name::{META, Name};
+use crate::name::{CORE_NAME, META, Name};
 use crate::wire::{Code, Fault, Payload, is_failure};
 use crate::xml::{Element, escape_text, root_attribute, root_text};
 
@@ -76,6 +76,12 @@ impl Entry {
     #[must_use]
     pub fn from(&self) -> &str {
         &self.0.from
+    }
+
+    /// Whether the pump itself sent the entry.
+    #[must_use]
+    pub fn is_from_core(&self) -> bool {
+        *self.0.from == *CORE_NAME
     }
 
     /// The receiver that the entry names. None if there is no receiver, or if there are several.

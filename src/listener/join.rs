@@ -39,7 +39,7 @@ struct Group {
 
 impl Apply for Branches {
     fn apply(&mut self, entry: &Entry) {
-        if entry.from() != "core" {
+        if !entry.is_from_core() {
             return;
         }
         if let Some(spawned) = entry.decode_if::<ThreadSpawned>() {

@@ -19,7 +19,7 @@ use crate::cli::spending::sum::UsageSum;
 use crate::cli::spending::usage;
 use crate::client::{self, Client, Incoming, Message, Push, Shown};
 use crate::clock;
-use crate::engine::{CORE_NAME, Port as _, Tokio};
+use crate::engine::{Port as _, Tokio};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Apply as _, Entry};
 use crate::listeners::agent;
@@ -559,7 +559,7 @@ fn said(huh: &Huh) -> String {
 
 /// Returns the thread whose opening the entry reports.
 fn opened(entry: &Entry) -> Option<ThreadId> {
-    let spawned = entry.decode_if::<ThreadSpawned>().filter(|_| entry.from() == CORE_NAME)?;
+    let spawned = entry.decode_if::<ThreadSpawned>().filter(|_| entry.is_from_core())?;
     Some(ThreadId::new(&spawned.assigned_id))
 }
 

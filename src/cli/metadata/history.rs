@@ -190,6 +190,7 @@ mod tests {
     use super::*;
     use crate::cli::base::kept::{Kept, kept};
     use crate::listeners::metadata::words::MetadataError;
+    use crate::name::CORE_NAME;
     use crate::wire::Json;
 
     fn set(seq: u64, turn: u64, fields: &Value) -> Entry {
@@ -268,7 +269,7 @@ mod tests {
         let spawned =
             ThreadSpawned { assigned_id: "t.report".to_owned(), parent_id: "t".to_owned() };
         let cause = Kept { cause: Some(2), ..Kept::default() };
-        entries.push(kept(4, "core", TRIGGER, &spawned, cause));
+        entries.push(kept(4, CORE_NAME, TRIGGER, &spawned, cause));
         let history = folded(entries);
         let runs = |it: &Update| (it.field.clone(), it.runs.clone());
         let run = TriggeredRun { rule: "report".into(), thread: Some("t.report".into()) };
@@ -291,7 +292,7 @@ mod tests {
         let spawned =
             ThreadSpawned { assigned_id: "t.report".to_owned(), parent_id: "t".to_owned() };
         let cause = Kept { cause: Some(4), ..Kept::default() };
-        entries.push(kept(6, "core", TRIGGER, &spawned, cause));
+        entries.push(kept(6, CORE_NAME, TRIGGER, &spawned, cause));
         let history = folded(entries);
         let run = TriggeredRun { rule: "report".into(), thread: Some("t.report".into()) };
         let runs: Vec<_> = history.updates.iter().map(|it| it.runs.clone()).collect();

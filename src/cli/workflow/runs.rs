@@ -20,9 +20,6 @@ use crate::listeners::workflow::words::{
 use crate::log::{Error, Log, Pages, State};
 use crate::wire::core::{Huh, ThreadCancelled};
 
-/// The sender of the pump's own messages.
-const CORE: &str = "core";
-
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunState {
@@ -207,7 +204,7 @@ impl Run {
                 self.end(RunState::Failed, entry, None, Some(format!("{code}: {message}")));
             }
         } else if of.thread == *self.asked.thread()
-            && (entry.from() == ACTION || entry.from() == CORE)
+            && (entry.from() == ACTION || entry.is_from_core())
             && (entry.is::<ActionResult>() || entry.is::<Huh>())
             && self.calls.remove(&of.seq).is_some()
         {
@@ -410,7 +407,7 @@ mod tests {
     use crate::listeners::words::action::Status;
     use crate::listeners::workflow::start;
     use crate::log::{Draft, Flags};
-    use crate::name::Name;
+    use crate::name::{CORE_NAME, Name};
     use crate::wire::{Json, Payload, Timestamp};
     use crate::xml::{self, Profile};
 
@@ -480,7 +477,7 @@ mod tests {
 
     fn thread(seq: u64, flags: Flags) -> Entry {
         let why = ThreadCancelled { thread: "t".into(), by: "ada".into(), reason: None };
-        kept(seq, "core", "core", &why, Kept { flags, ..Kept::default() })
+        kept(seq, CORE_NAME, CORE_NAME, &why, Kept { flags, ..Kept::default() })
     }
 
     #[track_caller]

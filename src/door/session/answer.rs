@@ -1,11 +1,11 @@
 //! Writes a session's answers and the messages of threads as bytes.
 
 use crate::door::egress::{put_number, put_text};
-use crate::door::session::{Answer, CORE_NAME, Session};
+use crate::door::session::{Answer, Session};
 use crate::engine::Followed;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
-use crate::name::CORE;
+use crate::name::{CORE, CORE_NAME};
 use crate::wire::core::{Authenticated, said};
 use crate::wire::{Facts, Fault, Outside, Payload, Shown, enclose};
 use crate::xml::{Element, escape_attribute, escape_text};

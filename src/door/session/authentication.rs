@@ -1,8 +1,8 @@
 //! Authentication: a token proves an identity.
 
-use crate::door::session::{Answer, CORE_NAME, Session, Step};
+use crate::door::session::{Answer, Session, Step};
 use crate::engine::Identity;
-use crate::name::{CORE, ENVELOPE};
+use crate::name::{CORE, CORE_NAME, ENVELOPE};
 use crate::wire::core::Authenticate;
 use crate::wire::{Code, Fault, Payload};
 use crate::xml::{Element, escape_text};

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::engine::build::door::Door;
-use crate::engine::tree::event::CORE_NAME;
 use crate::limits::XmlLimits;
 use crate::listener::{EmitCore, Grant, HandlerKey, Need, Spec, grant_type, may_emit};
-use crate::name::Name;
+use crate::name::{CORE_NAME, Name};
 use crate::schema::Schema;
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{

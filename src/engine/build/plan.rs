@@ -19,12 +19,12 @@ use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::common::{lifecycle, refusal_report};
 use crate::engine::handle::pump::Pump;
 use crate::engine::runtime_port::{Port, Tokio};
-use crate::engine::tree::event::CORE_NAME;
 use crate::engine::tree::route::Routes;
 use crate::engine::worker::driver::{Worker, set_by};
 use crate::limits::Limits;
 use crate::listener::{Capabilities, Described};
 use crate::log::Log;
+use crate::name::CORE_NAME;
 use crate::schema::Schema;
 
 /// A pump that passed all checks and can start on any port.

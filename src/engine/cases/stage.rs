@@ -11,7 +11,7 @@ use crate::engine::build::plan::Plan;
 use crate::engine::build::restart::asked_by;
 use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
-use crate::engine::tree::event::{CORE_NAME, Event, Key, Push, Pusher, Ready, Unfinished};
+use crate::engine::tree::event::{Event, Key, Push, Pusher, Ready, Unfinished};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::Thread;
@@ -21,6 +21,7 @@ use crate::listener::{
     Arrivals, Charges, EmitCore, Entry, Final, Listener, Park, Queue, Spawn, Threads, Timers,
 };
 use crate::log::{Batch, Flags, Log, MemoryLog, NewThread};
+use crate::name::CORE_NAME;
 use crate::wire::core::{NothingUnderWay, ThreadResult};
 use crate::wire::{Code, Fault, Payload};
 use crate::xml::Element;

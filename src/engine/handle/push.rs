@@ -11,14 +11,14 @@ use tracing::{Instrument as _, Span};
 use crate::engine::common::shared::Shared;
 use crate::engine::handle::pump::{Destination, Identity, Pump, acceptance, stopped, typed};
 use crate::engine::read_fault::unread;
-use crate::engine::tree::event::{CORE_NAME, ClientId, Push, Pusher};
+use crate::engine::tree::event::{ClientId, Push, Pusher};
 use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::{PushEvent, PushObserver, tell};
 use crate::engine::tree::route::Addressed;
 use crate::id::EntryId;
 use crate::log;
 use crate::log::Flags;
-use crate::name::Name;
+use crate::name::{CORE_NAME, Name};
 use crate::wire::{Code, Envelope, Fault, Payload, quoted};
 
 /// A push whose payload fits its schema and whose receivers are known. Its client id isn't claimed

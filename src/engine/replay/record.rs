@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::engine::tree::budget_ledger::{Ledger, Short};
-use crate::engine::tree::event::CORE_NAME;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::log;
 use crate::log::{Flags, LastStart, Log, Mark, Pages};
+use crate::name::CORE_NAME;
 use crate::wire::budget::Charge;
 use crate::wire::core::ThreadSpawned;
 use crate::wire::{Fault, Payload};

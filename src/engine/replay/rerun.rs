@@ -14,7 +14,7 @@ use crate::engine::build::plan::Plan;
 use crate::engine::replay::record::{Output, Record};
 use crate::engine::replay::replay_host::ReplayHost;
 use crate::engine::runtime_port::Port;
-use crate::engine::tree::event::{CORE_NAME, Ready};
+use crate::engine::tree::event::Ready;
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::route::{Receiver, Registered, Routes};
 use crate::engine::worker::outcome::{came_to, check};
@@ -22,7 +22,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, HandlerCall, Target};
 use crate::log;
 use crate::log::{Flags, Log, Pages};
-use crate::name::Name;
+use crate::name::{CORE_NAME, Name};
 use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
 use crate::wire::{Code, Fault, Payload};
@@ -463,7 +463,7 @@ impl<'a> RecordedOutcome<'a> {
                     (checked.clone(), then.or(fault.map(|(it, _)| *it)))
                 }
                 // The pump itself is never sent a fault.
-                Err(_) if message.from() == CORE_NAME => continue,
+                Err(_) if message.is_from_core() => continue,
                 Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
             };
             let now = Emitted {

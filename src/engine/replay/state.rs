@@ -12,7 +12,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::handle::pump::Pump;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::budget_ledger::Ledger;
-use crate::engine::tree::event::{CORE_NAME, FoldPanic};
+use crate::engine::tree::event::FoldPanic;
 use crate::engine::tree::folds::FoldVersion;
 use crate::engine::tree::route::{Registered, Routes};
 use crate::engine::worker::load::{FoldError, read_folds};
@@ -20,7 +20,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
 use crate::log;
 use crate::log::{Log, Mark, Noted, Pages, State, ThreadRecord};
-use crate::name::Name;
+use crate::name::{CORE_NAME, Name};
 use crate::wire::Fault;
 use crate::wire::budget::BudgetKey;
 

@@ -1,7 +1,7 @@
 //! Accepts pushes, and appends every entry of a thread.
 
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
-use crate::engine::tree::event::{CORE_NAME, Key, Push};
+use crate::engine::tree::event::{Key, Push};
 use crate::engine::tree::loop_guard::Hop;
 use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Receiver;
@@ -10,6 +10,7 @@ use crate::engine::tree::thread::{Delivery, Later, Origin, Thread, ended};
 use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::log::{Draft, Flags, Mark, State};
+use crate::name::CORE_NAME;
 use crate::wire::{Checked, Fault};
 
 impl Thread {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::tree::event::CORE_NAME;
 use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::id::ThreadId;
 use crate::limits::{Allowance, Limits, UNLIMITED};
 use crate::listener::Entry;
 use crate::log;
 use crate::log::{Log, ThreadRecord};
+use crate::name::CORE_NAME;
 use crate::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
 

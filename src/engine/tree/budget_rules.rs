@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::engine::tree::budget_ledger::Short;
 use crate::engine::tree::effect::{Step, World};
-use crate::engine::tree::event::{CORE_NAME, Push};
+use crate::engine::tree::event::Push;
 use crate::engine::tree::loop_guard::{Bound, Hop};
 use crate::engine::tree::request::{RaiseRequest, SpentBudget, TreeRequest};
 use crate::engine::tree::reserved_amounts::ReservedAmounts;
@@ -19,6 +19,7 @@ use crate::engine::tree::thread::{Running, Thread};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Entry, Target};
 use crate::log::{Flags, State};
+use crate::name::CORE_NAME;
 use crate::wire::budget::{BudgetKey, BudgetRaised, Charge, LoopWarning, OverBudget, RaiseBudget};
 use crate::wire::core::{ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::tree::due_time::Until;
 use crate::engine::tree::effect::{Effect, Step, World};
-use crate::engine::tree::event::{CORE_NAME, Ready};
+use crate::engine::tree::event::Ready;
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::request::{ChildPurpose, ChildRequest, Steering, TreeRequest};
@@ -327,7 +327,7 @@ impl Thread {
         let name = sending.checked.name();
         let found = world.routes.find(answered.from());
         let receiver = found.and_then(|it| world.routes.reply(it, name));
-        if answered.from() == CORE_NAME {
+        if answered.is_from_core() {
             let sending = Sending { flags: sending.flags.with(Flags::REFUSED), ..sending };
             self.append(sending, world, out);
             return;
@@ -385,7 +385,7 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        if !asked.is_from_identity() && asked.from() == CORE_NAME {
+        if !asked.is_from_identity() && asked.is_from_core() {
             let (message, fault) = (asked.id(), fault.code);
             tracing::warn!(%message, %fault, "nobody to tell of a fault");
             return;

@@ -19,9 +19,6 @@ use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
 use crate::wire::{Checked, Fault};
 
-/// The sender's name in entries of the pump itself.
-pub(crate) const CORE_NAME: &str = "core";
-
 /// The sender of a push and the observer of the push. Both are known before the push is checked.
 pub(crate) struct Pusher {
     pub(crate) identity: Arc<str>,
@@ -105,7 +102,7 @@ impl Ready {
                 // Two kinds of entries in `sent` are skipped: those of the pump itself, and refused
                 // charges. A refused charge spent nothing, so the ledger checks the charge again.
                 let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
-                let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
+                let aside = |it: &Entry| it.is_from_core() || unspent(it);
                 while sent.front().is_some_and(aside) {
                     sent.pop_front();
                 }

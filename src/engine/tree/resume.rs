@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::tree::due_time::Until;
 use crate::engine::tree::effect::{Step, World};
-use crate::engine::tree::event::{CORE_NAME, Unfinished};
+use crate::engine::tree::event::Unfinished;
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Part;
@@ -13,6 +13,7 @@ use crate::engine::tree::thread::{Delivery, Later, Thread};
 use crate::engine::tree::trial::{self, ATTEMPT_PAUSED, ATTEMPTS_TOGETHER};
 use crate::listener::Entry;
 use crate::log::{Flags, LastStart, Mark};
+use crate::name::CORE_NAME;
 use crate::wire::{Code, Fault};
 
 /// Why an unfinished message isn't handled.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::engine::tree::due_time::Until;
-use crate::engine::tree::event::CORE_NAME;
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::thread::Running;
@@ -52,7 +51,7 @@ impl Part {
     /// such a message. Such a fault would be one more message of the pump, and its handling might
     /// fail again, without end.
     pub(crate) fn is_from_core(&self) -> bool {
-        self.message.from() == CORE_NAME
+        self.message.is_from_core()
     }
 
     /// Returns the status of a child thread that ends with the emission that is being sent.

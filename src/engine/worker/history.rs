@@ -3,7 +3,6 @@
 
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
-use crate::engine::tree::event::CORE_NAME;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Entry, HandlerCall};
 use crate::log;
@@ -47,7 +46,7 @@ pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
 pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
-    let is_word = |name: &Name| message.from() == CORE_NAME && message.name() == name;
+    let is_word = |name: &Name| message.is_from_core() && message.name() == name;
     let by = match message.reply_to() {
         Some(request) => match entry(log, request).await?.filter(own) {
             Some(request) => request.cause().cloned(),

@@ -14,7 +14,7 @@ use crate::manifest::read::workflows::Workflows;
 use crate::manifest::read::{Reader, agent};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
-use crate::name::Name;
+use crate::name::{CORE_NAME, Name};
 use crate::schema::nearest;
 use crate::trigger_source::TriggerSource;
 
@@ -128,7 +128,7 @@ impl Reader<'_> {
                     None => wrong(text, "give this one a `name:` of its own"),
                 }
             }
-            if name == "core" {
+            if name == CORE_NAME {
                 wrong("`core` is the pump's own name".to_owned(), "give it another `name:`");
             }
             if tokens.is_some_and(|it| it.names().any(|it| it == name)) {
@@ -377,7 +377,7 @@ impl Reader<'_> {
 
 /// Whether a listener may have this name.
 fn may_be_called(name: &str) -> bool {
-    check::is_name(name) && name != "core"
+    check::is_name(name) && name != CORE_NAME
 }
 
 /// Who may send a listener messages at a door, as the key `door` says.
