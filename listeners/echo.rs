@@ -18,9 +18,7 @@ pub struct Echo {
 pub fn echo() -> Listener {
     Listener::new("echo")
         .on(say)
-        .inline()
-        .pure()
-        .idempotent()
+        .reaction()
         .effects(Effects::None)
         .describe("Returns what it is told.")
 }

@@ -64,13 +64,11 @@ use super::timer::Timers as Clocks;
 pub fn feed() -> Listener {
     Listener::new(NAME)
         .on(async |_: DeclareFeeds| {})
-        .on(async |handling: Handling, _: RefreshFeeds| handling.handle().await)
-        .on(async |handling: Handling, _: FeedsDue| handling.handle().await)
-        .on(async |handling: Handling, _: FeedUnasked| handling.handle().await)
+        .on_each::<(RefreshFeeds, FeedsDue, FeedUnasked), _>(handle)
         .on(async |handling: Handling, it: FetchContextFeed| handling.fetch(it).await)
         .on(list::feeds)
         .on(list::tools)
-        .on_any_reply(async |handling: Handling, _: Element| handling.handle().await)
+        .on_any_reply(handle)
         .on(change::add)
         .on(change::update)
         .on(change::remove)
@@ -81,11 +79,15 @@ pub fn feed() -> Listener {
         .fold::<Clocks>()
         .wakes(refresh::wakes)
         .serial()
-        .inline()
-        .pure()
+        .reaction()
         .grant::<Timers>()
         .grant::<EmitCore>()
         .describe("Has agents' feeds had anew, and keeps which they have.")
+}
+
+/// Has feeds anew that are due, and takes the answers of their sources.
+async fn handle(handling: Handling, _: Element) -> Result<Emissions, Fault> {
+    handling.handle().await
 }
 
 /// A message to `feed`, and the contexts of the handler.

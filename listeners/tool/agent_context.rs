@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 use serde::Deserialize;
@@ -67,8 +66,7 @@ pub fn agent_context(settings: &Settings) -> Result<Listener, String> {
         .on(read)
         .extension(Variables::from_iter(variables))
         .describe("Says what is known of an agent: its metadata, turns, actions and settings.")
-        .effects(Effects::Reads)
-        .idempotent())
+        .reader())
 }
 
 async fn read(

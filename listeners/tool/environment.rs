@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 use serde::Deserialize;
@@ -82,8 +81,7 @@ pub fn environment(settings: &Settings) -> Result<Listener, String> {
         .own_namespace()
         .on(read)
         .describe("Shows listed variables of the environment.")
-        .effects(Effects::Reads)
-        .idempotent()
+        .reader()
         .stateless())
 }
 

@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use pumphouse::clock;
-use pumphouse::listener::{Effects, Organism, OrganismFold, OrganismThread};
+use pumphouse::listener::{Organism, OrganismFold, OrganismThread};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::Boot;
 
@@ -66,8 +66,7 @@ pub fn organism_state() -> Listener {
         .on(get)
         .grant::<Organism>()
         .describe("Tells how the organism is.")
-        .effects(Effects::Reads)
-        .idempotent()
+        .reader()
         .stateless()
 }
 

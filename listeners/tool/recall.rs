@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use pumphouse::clock::now_us;
-use pumphouse::listener::{DoorAccess, Effects, TreeHistory};
+use pumphouse::listener::{DoorAccess, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::wire::iso_time;
 use pumphouse::xml::{Child, View as Part};
@@ -157,10 +157,9 @@ pub fn recall(settings: &Settings) -> Listener {
         .own_namespace()
         .on(find)
         .describe(text)
-        .effects(Effects::Reads)
+        .reader()
         // It shows a sender the tree of its own thread.
         .door(DoorAccess::Everybody)
-        .idempotent()
         .stateless()
 }
 

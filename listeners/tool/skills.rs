@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use pumphouse::bounded_yaml;
 use pumphouse::listener::Beside;
-use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -119,7 +118,7 @@ pub fn skills(settings: &Settings) -> Result<Listener, String> {
     let list: Vec<String> = all.iter().map(each).collect();
     let text = format!("Shows how something is done. Skills:\n{}", list.join("\n"));
     let listener = Listener::with_state(NAME, Arc::new(all)).own_namespace().on(load);
-    Ok(listener.describe(text).effects(Effects::Reads).idempotent().stateless())
+    Ok(listener.describe(text).reader().stateless())
 }
 
 async fn load(

@@ -21,7 +21,7 @@
 
 use std::collections::BTreeMap;
 
-use pumphouse::listener::{DoorAccess, Effects, TreeHistory};
+use pumphouse::listener::{DoorAccess, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::schema::json as schema_json;
 use serde_json::{Map, Value, json};
@@ -93,10 +93,9 @@ pub fn subscribe() -> Listener {
         .own_namespace()
         .on(read)
         .describe("Returns metadata, checklists or a response of another thread.")
-        .effects(Effects::Reads)
+        .reader()
         // It shows a sender what the sender may follow.
         .door(DoorAccess::Everybody)
-        .idempotent()
         .stateless()
 }
 

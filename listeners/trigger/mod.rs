@@ -164,18 +164,14 @@ impl Triggers {
     pub fn listener(self) -> Listener {
         let workflows = self.names();
         Listener::with_state(NAME, Arc::new(TriggerState::new(self)))
-            .on(changed)
-            .on(changed_below)
-            .on(held)
-            .on(due)
-            .on(pushed)
+            .on_each::<(MetadataChanged, ThreadNote, HeldLongEnough, TriggerDue, Trigger), _>(
+                handle,
+            )
             .on(switch)
-            .on_any_reply(ended)
+            .on_any_reply(handle)
             .fold::<Firings>()
             .peers(workflows)
-            .serial()
-            .inline()
-            .idempotent()
+            .bookkeeper()
             .recorded()
             .settles()
             .grant::<Threads>()
@@ -241,34 +237,10 @@ struct Handling {
     state: State<Arc<TriggerState>>,
 }
 
-/// Decides on a change of metadata, and begins the runs.
-async fn changed(handling: Handling, _: MetadataChanged) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Decides on a change of metadata that a child thread reports. Other notes are ignored.
-async fn changed_below(handling: Handling, _: ThreadNote) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Decides on a trigger when the time for which its condition must hold has passed.
-async fn held(handling: Handling, _: HeldLongEnough) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Decides on a trigger for an entry or a time.
-async fn due(handling: Handling, _: TriggerDue) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Decides on the triggers that wait for an event.
-async fn pushed(handling: Handling, _: Trigger) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Handles a reply about a run. The fold has recorded the reply, so the reply itself causes no
-/// emission.
-async fn ended(handling: Handling, _: Element) -> Result<Emissions, Fault> {
+/// Decides on changes of metadata, also those that a child thread reports in a note, on conditions
+/// that have held long enough, on entries and times, and on events. Other notes and replies about
+/// runs cause no emission: the fold has recorded the replies.
+async fn handle(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 

@@ -30,8 +30,7 @@ pub fn view() -> Listener {
         .fold::<Clears>()
         .fold::<Pending>()
         .serial()
-        .inline()
-        .pure()
+        .reaction()
         .grant::<EmitCore>()
         .describe(
             "Hides a thread's old messages from prompts, shows them again, reads on in results \

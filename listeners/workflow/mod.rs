@@ -179,21 +179,16 @@ impl Workflow {
         let text =
             definition.description.clone().unwrap_or_else(|| format!("The workflow {name}."));
         Listener::with_state(name, Arc::new(self))
-            .on_named(schema, begin)
-            .on(due)
-            .on(refused)
-            .on(repeat)
-            .on_any_reply(go_on)
+            .on_named(schema, handle)
+            .on_each::<(WorkflowDue, StepRefused, RetryRun), _>(handle)
+            .on_any_reply(handle)
             .fold::<Runs>()
             .fold::<Actions>()
             .kind("workflow")
             .describe(text)
             .peers(targets)
             .relies_on([NAME])
-            .serial()
-            .shared()
-            .idempotent()
-            .recorded()
+            .worker()
             .settles()
             .own_thread()
             .grant::<Timers>()
@@ -311,28 +306,9 @@ fn contents(view: View<'_>) -> Map<String, Value> {
     all
 }
 
-/// Begins a run.
-async fn begin(handling: Handling, _: Element) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Ends a run that has reached its timeout.
-async fn due(handling: Handling, _: WorkflowDue) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Continues a run after a step that couldn't be called.
-async fn refused(handling: Handling, _: StepRefused) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Begins a run that repeats a failed one.
-async fn repeat(handling: Handling, _: RetryRun) -> Result<Emissions, Fault> {
-    handling.handle().await
-}
-
-/// Continues a run after the answer to a call.
-async fn go_on(handling: Handling, _: Element) -> Result<Emissions, Fault> {
+/// Begins a run, repeats one, or advances one after its timeout, an answer to a call, or a step
+/// that couldn't be called.
+async fn handle(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 

@@ -518,7 +518,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(key, f, |it| Ok(A::Last::read(it.view())?))
     }
 
-    fn bind<F: Handler<A>, A: Arguments<S>>(
+    pub(crate) fn bind<F: Handler<A>, A: Arguments<S>>(
         mut self,
         key: HandlerKey,
         f: F,
@@ -573,4 +573,4 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
 }
 
 /// Reads a handler's last argument from the message's payload.
-type Last<T> = fn(&Element) -> Result<T, Fault>;
+pub(crate) type Last<T> = fn(&Element) -> Result<T, Fault>;

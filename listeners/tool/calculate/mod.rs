@@ -115,9 +115,7 @@ pub enum Problem {
 pub fn calculate() -> Listener {
     Listener::new("calculate")
         .on(answer)
-        .inline()
-        .pure()
-        .idempotent()
+        .reaction()
         .effects(Effects::None)
         .describe("Works out arithmetic, exactly where it can.")
 }

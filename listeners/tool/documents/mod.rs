@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::Beside;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -165,8 +165,7 @@ pub fn documents(settings: &Settings) -> Result<Listener, String> {
         .on(gather)
         .timeout(Duration::from_secs(SECONDS_MAX + pdfs.saturating_mul(PDF_SECONDS_MAX)))
         .describe("Gathers the documents of a folder in one text.")
-        .effects(Effects::Reads)
-        .idempotent()
+        .reader()
         .stateless())
 }
 

@@ -365,7 +365,7 @@ pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
         false => "Reads, writes, edits, lists and searches the files of a folder.",
     };
     let listener = match settings.read_only {
-        true => listener.idempotent().effects(Effects::Reads),
+        true => listener.reader(),
         false => {
             let listener = listener.on(write).on(edit).effects(Effects::Writes);
             listener.idempotent_for(|it| it.local() != Edit::NAME.local())

@@ -18,7 +18,7 @@ pub(super) mod process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::Beside;
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use serde::{Deserialize, Serialize};
@@ -168,9 +168,8 @@ pub fn sql(settings: &Settings) -> Result<Listener, String> {
             async {}
         })
         .timeout(timeout)
-        .effects(Effects::Reads)
+        .reader()
         .describe(format!("Reads the database {name} by SQL."))
-        .idempotent()
         .stateless())
 }
 

@@ -15,7 +15,7 @@ use std::fs;
 use std::io::Read as _;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::Beside;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -165,8 +165,7 @@ pub fn system_monitor(settings: &Settings) -> Result<Listener, String> {
         .blocking()
         .on(measure)
         .describe("Measures the machine: load, memory, disks and processes.")
-        .effects(Effects::Reads)
-        .idempotent()
+        .reader()
         .stateless())
 }
 
