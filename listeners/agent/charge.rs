@@ -12,7 +12,7 @@ use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::context::TurnContext;
 use super::escape;
-use super::generation::Generation;
+use super::generation::{Ending, Generation, WrittenReply};
 use super::outcome::{Emissions, TurnOutcome};
 use super::provider_limits::{is_down, is_refused, limited};
 use super::render::Form;
@@ -267,30 +267,30 @@ impl TurnContext {
             // that one.
             return settlements(record).nth(usize::from(self.mind.reserved.is_some()));
         }
-        let written = (it.text.len().max(it.received) + it.reasoned) as u64;
-        let (usage, is_estimate) = match it.usage {
+        let written = (it.reply.text.len().max(it.reply.received) + it.reply.reasoned) as u64;
+        let (usage, is_estimate) = match it.reply.usage {
             // No prompt has 0 tokens, so the provider didn't count it.
-            Some(mut usage) if usage.input == 0 && !it.is_unasked => {
+            Some(mut usage) if usage.input == 0 && !it.ending.is_unasked => {
                 usage.input = reserved.tokens_in.unwrap_or(0);
                 (usage, true)
             }
-            Some(usage) => (usage, !it.is_counted && !it.is_unasked),
-            None if it.is_unasked => (Usage::default(), false),
+            Some(usage) => (usage, !it.ending.is_counted && !it.ending.is_unasked),
+            None if it.ending.is_unasked => (Usage::default(), false),
             None => (Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(written)), true),
         };
         // A router is charged at the price of the model that answered.
-        let price = match it.answered_by {
-            Some(_) => it.answered_for,
+        let price = match it.reply.answered_by {
+            Some(_) => it.reply.answered_for,
             None => self.agent().model.price(),
         };
         let cost = price.map(|it| it.cost_of(&usage)).or(usage.cost_micros);
         let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
         // A turn that only waits for a rate limit counts as none.
-        let waits = it.error.is_some() && self.rate_limit_wait(it).is_some();
+        let waits = it.ending.error.is_some() && self.rate_limit_wait(it).is_some();
         let turns = if waits { -reserved.turns } else { 0 };
         let settled = budget::Charge { turns, ..settled };
         let settled = settled.with_cache(usage.cached, usage.cache_written);
-        Some(budget::Charge { model: it.answered_by.clone().or(settled.model), ..settled })
+        Some(budget::Charge { model: it.reply.answered_by.clone().or(settled.model), ..settled })
     }
 
     /// Says what the turn's settlement is if the pump stops the turn now.
@@ -343,9 +343,12 @@ impl TurnContext {
 impl Generation {
     /// A generation whose model hasn't got the prompt.
     fn unasked() -> Generation {
-        Generation { is_unasked: true, ..Generation::default() }
+        let ending = Ending { is_unasked: true, ..Ending::default() };
+        Generation { ending, ..Generation::default() }
     }
+}
 
+impl WrittenReply {
     /// Counts the tokens of a reply that broke off after so many bytes of text. Some providers
     /// count the prompt at the beginning of a reply, and the reply itself only at its end.
     pub(super) fn count_cut(&mut self, bytes: usize) {
@@ -354,7 +357,9 @@ impl Generation {
             usage.output = usage.output.max(written);
         }
     }
+}
 
+impl Ending {
     /// Records that no reply began. If the model never got the prompt, nothing was spent.
     pub(super) fn fails(&mut self, error: &model::Error) {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};

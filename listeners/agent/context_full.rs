@@ -7,14 +7,14 @@ use pumphouse::prelude::*;
 
 use super::super::view::ClearContext;
 use super::context::TurnContext;
-use super::generation::Generation;
+use super::generation::Ending;
 use super::mind::Mind;
 use super::outcome::{Emissions, TurnOutcome};
 use super::provider_limits::Refusal;
 use super::settings::{Keep, OnFull};
 use super::words::{CognitionOut, ContextFull};
 
-impl Generation {
+impl Ending {
     /// Records that the provider refused the prompt as too long, if that is the error. Then nothing
     /// was spent, and the turn doesn't count.
     pub(super) fn note_refusal(&mut self, error: &model::Error) {

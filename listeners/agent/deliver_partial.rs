@@ -85,7 +85,8 @@ impl OngoingGeneration<'_> {
         from: usize,
     ) -> Result<Option<WaitingPartial>, Fault> {
         self.take_results();
-        let is_first = self.spoken.waiting == 0 && self.context.mind.pending.is_empty();
+        let is_first =
+            self.spoken.deeds.waiting_responses == 0 && self.context.mind.pending.is_empty();
         let text = match &self.recorded_waits {
             _ if !is_first => None,
             Some(waits) => {
@@ -118,7 +119,7 @@ impl OngoingGeneration<'_> {
                 },
             };
             self.partials.waiting.pop_front();
-            self.spoken.waiting -= 1;
+            self.spoken.deeds.waiting_responses -= 1;
             let turn = self.turn;
             self.send_partial(Response { is_final: false, turn, was_held: true, at, text }).await?;
         }

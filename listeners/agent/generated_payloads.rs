@@ -6,7 +6,7 @@ use serde_json::Map;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::abilities::AWAIT;
 use super::answer_format::open_name;
-use super::generation::{FinalAnswer, LAST, OngoingGeneration};
+use super::generation::{Attempted, FinalAnswer, LAST, OngoingGeneration};
 use super::words::ResponseWaits;
 
 impl OngoingGeneration<'_> {
@@ -20,7 +20,7 @@ impl OngoingGeneration<'_> {
         if is_core && local == AWAIT {
             return self.awaits(element.ok().as_ref()).await;
         }
-        (self.spoken.did, self.spoken.acted) = (true, true);
+        self.spoken.deeds.attempt(Attempted::Deed);
         let element = match element {
             Ok(element) => element,
             Err(why) => {
@@ -43,13 +43,13 @@ impl OngoingGeneration<'_> {
         match self.context.capabilities.understand(&element, &name) {
             Ok(element) => {
                 if name == TodoUntil::NAME {
-                    self.spoken.todos.extend(TodoUntil::read(element.view()));
+                    self.spoken.deeds.todos.extend(TodoUntil::read(element.view()));
                 } else if name == TodoComplete::NAME {
                     let closed = TodoComplete::read(element.view());
-                    self.spoken.closed.extend(closed.map(|it| it.id));
+                    self.spoken.deeds.closed.extend(closed.map(|it| it.id));
                 }
                 if !is_checklist {
-                    self.spoken.calls += 1;
+                    self.spoken.deeds.calls += 1;
                 }
                 self.context.out.say.send(To(taker, element)).await
             }
@@ -64,11 +64,11 @@ impl OngoingGeneration<'_> {
         let mind = &self.context.mind;
         let is_unknown = |it: &&str| !self.partials.has(it) && !mind.knows(it);
         let unknown: Vec<&str> = names_awaited(&on).filter(is_unknown).collect();
-        let runs = self.spoken.calls > 0 || mind.under_way().next().is_some();
+        let runs = self.spoken.deeds.calls > 0 || mind.under_way().next().is_some();
         let text = match (&unknown[..], runs) {
             ([], true) => {
-                (self.spoken.did, self.spoken.acted) = (true, true);
-                self.spoken.awaits = Some(on);
+                self.spoken.deeds.attempt(Attempted::Deed);
+                self.spoken.deeds.awaits = Some(on);
                 return Ok(());
             }
             (_, false) => "<await> waits for nothing: nothing of yours runs.".to_owned(),
@@ -107,8 +107,8 @@ impl OngoingGeneration<'_> {
         match capabilities.understand(element, name) {
             Ok(element) => {
                 let is_free = self.context.mind.is_free(&[], true)
-                    && self.spoken.waiting == 0
-                    && self.spoken.calls == 0;
+                    && self.spoken.deeds.waiting_responses == 0
+                    && self.spoken.deeds.calls == 0;
                 if !is_free {
                     let waits = ResponseWaits {
                         turn: self.turn,
@@ -123,7 +123,7 @@ impl OngoingGeneration<'_> {
                 }
                 let (text, metadata, waits) = (String::new(), Map::new(), !is_free);
                 let finale = Some(element);
-                self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits });
+                self.spoken.deeds.answer = Some(FinalAnswer { text, metadata, finale, waits });
                 Ok(())
             }
             Err(fault) => self.misunderstood(local, &fault).await,

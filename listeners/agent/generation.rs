@@ -22,7 +22,9 @@ use super::blocks::note_metadata;
 use super::compensation::Callable;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
-pub(super) use super::generated::{FinalAnswer, Generation};
+pub(super) use super::generated::{
+    Attempted, Deeds, Ending, FinalAnswer, Generation, WrittenReply,
+};
 use super::metadata_references::{metadata_in, note_fields};
 use super::partial::{Partials, WaitingPartial, recorded};
 use super::reply_parts::{ReplyPart, ReplyReader};
@@ -118,13 +120,13 @@ impl<'a> OngoingGeneration<'a> {
             reader.continues();
         }
         let model = &self.context.agent().model;
-        self.spoken.tokens_max = prompt.max_tokens.or_else(|| model.max_tokens());
+        self.spoken.reply.tokens_max = prompt.max_tokens.or_else(|| model.max_tokens());
         match &self.context.record.0 {
             Some(record) => self.read_recorded(record, &mut reader).await?,
             None => self.generate(prompt, &mut reader, system).await?,
         }
         if !self.reasoning.is_empty() {
-            let is_cut = self.spoken.error.is_some();
+            let is_cut = self.spoken.ending.error.is_some();
             let (turn, text) = (self.turn, std::mem::take(&mut self.reasoning));
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.context.out.reasoning.send(Note(it)).await?;
@@ -132,22 +134,23 @@ impl<'a> OngoingGeneration<'a> {
         if let Some(it) = ReasoningSigned::of(self.turn, &self.signed) {
             self.context.out.signed.send(Note(it)).await?;
         }
-        self.spoken.natives = reader.places();
+        self.spoken.reply.natives = reader.places();
         let json = reader.json();
         let cut = self.spoken.cut_short();
         let (text, parts, words) = reader.finished(cut);
         for part in parts {
-            self.spoken.went_out |= cut.is_some() && matches!(part, ReplyPart::Response { .. });
+            self.spoken.deeds.delivers_cut |=
+                cut.is_some() && matches!(part, ReplyPart::Response { .. });
             self.act(part).await?;
         }
-        self.spoken.text = text;
+        self.spoken.reply.text = text;
         if let Some(format) = &system.format {
             self.answers(format, json, words).await?;
         } else if let Some((from, to)) = words
-            && self.spoken.is_only_text()
+            && self.spoken.deeds.is_only_text()
             && let Some(text) = self.context.words_as_response(&self.spoken, (from, to))
         {
-            self.spoken.went_out |= cut.is_some();
+            self.spoken.deeds.delivers_cut |= cut.is_some();
             self.response(Some(cut.is_none()), text, from, to).await?;
         }
         Ok(self.spoken)
@@ -162,17 +165,17 @@ impl<'a> OngoingGeneration<'a> {
         words: Option<(usize, usize)>,
     ) -> Result<(), Fault> {
         let Some(place) = json.or(words) else { return Ok(()) };
-        if !self.spoken.is_only_text() {
+        if !self.spoken.deeds.is_only_text() {
             return Ok(());
         }
         if let Some(cut) = self.spoken.cut_short() {
-            return match cut.answer(&self.spoken.stop) {
+            return match cut.answer(&self.spoken.ending.stop) {
                 Some(text) => self.refuses(&*format.format.name, text, None).await,
                 None => Ok(()),
             };
         }
-        self.spoken.acted = true;
-        let text = self.spoken.text.get(place.0..place.1).unwrap_or_default();
+        self.spoken.deeds.attempt(Attempted::Deed);
+        let text = self.spoken.reply.text.get(place.0..place.1).unwrap_or_default();
         let read = format.read(&self.context.capabilities, &escape::written(text));
         match read {
             Ok((local, element)) => self.finale(&local, &element, place).await,
@@ -203,8 +206,8 @@ impl<'a> OngoingGeneration<'a> {
         text: String,
         place: Option<(u32, u32)>,
     ) -> Result<(), Fault> {
-        self.spoken.did = true;
-        self.spoken.calls += 1;
+        self.spoken.deeds.attempt(Attempted::Aside);
+        self.spoken.deeds.calls += 1;
         self.refused += 1;
         self.notify(Some(call.into()), text, place).await
     }
@@ -224,7 +227,7 @@ impl<'a> OngoingGeneration<'a> {
 
     /// Acts on one part of the reply.
     pub(super) async fn act(&mut self, part: ReplyPart) -> Result<(), Fault> {
-        let is_over = self.spoken.answer.is_some();
+        let is_over = self.spoken.deeds.answer.is_some();
         if is_over && !matches!(part, ReplyPart::Text(..)) {
             if !std::mem::replace(&mut self.is_late, true) {
                 let text = "What you wrote behind your final response did not run.";
@@ -236,15 +239,14 @@ impl<'a> OngoingGeneration<'a> {
         match part {
             ReplyPart::Text(within, text) => {
                 if within == "text" {
-                    self.spoken.outside.push_str(&text);
+                    self.spoken.reply.outside.push_str(&text);
                 }
                 self.live(within, text);
             }
             ReplyPart::Thought(it) => {
                 let text = it.recorded(&self.unsent);
                 if !text.is_empty() {
-                    self.spoken.thought = true;
-                    self.spoken.gist.thought = Some(text.clone());
+                    self.spoken.deeds.gist.thought = Some(text.clone());
                     let is_told = self.context.agent().settings.control_flow && it.depth > 0;
                     let depth = is_told.then_some(it.depth);
                     out.thought.send(Note(Thought { turn, depth, text })).await?;
@@ -268,7 +270,8 @@ impl<'a> OngoingGeneration<'a> {
                     .await;
             }
             ReplyPart::Own => {
-                (self.spoken.did, self.spoken.acted, self.spoken.wrote_root) = (true, true, true);
+                self.spoken.deeds.attempt(Attempted::Deed);
+                self.spoken.deeds.wants_turn = true;
             }
             ReplyPart::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
@@ -300,7 +303,7 @@ impl<'a> OngoingGeneration<'a> {
             let text = "<metadata> was not kept: you have no fields.";
             return self.notice(text.to_owned(), None).await;
         }
-        self.spoken.did = true;
+        self.spoken.deeds.attempt(Attempted::Aside);
         match said {
             Ok(said) => {
                 let said = said.held_against(fields, self.turn);
@@ -319,7 +322,7 @@ impl<'a> OngoingGeneration<'a> {
     }
 
     async fn action(&mut self, it: Result<Action, Mistakes>) -> Result<(), Fault> {
-        (self.spoken.did, self.spoken.acted) = (true, true);
+        self.spoken.deeds.attempt(Attempted::Deed);
         match it {
             Ok(it) if self.is_last => self.refuses(it.id, LAST.to_owned(), None).await,
             Ok(mut action) => {
@@ -333,7 +336,7 @@ impl<'a> OngoingGeneration<'a> {
                 note_fields(&mut action, |field| self.declared_field(field));
                 self.context.hand_metadata(&mut action);
                 untimed(&mut action, &self.context.capabilities);
-                self.spoken.begins(&action);
+                self.spoken.deeds.begins(&action);
                 self.partials.begins(&action);
                 self.context.out.act.send(To("action", action)).await
             }
@@ -359,9 +362,8 @@ impl<'a> OngoingGeneration<'a> {
         from: usize,
         to: usize,
     ) -> Result<(), Fault> {
-        self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.context.agent().settings.final_default);
-        self.spoken.acted |= !is_final;
+        self.spoken.deeds.attempt(if is_final { Attempted::Aside } else { Attempted::Deed });
         let has_references = self.context.agent().settings.has_references();
         let (mut names, mut metadata) = (Vec::new(), Map::new());
         if has_references {
@@ -395,7 +397,7 @@ impl<'a> OngoingGeneration<'a> {
         }
         if is_final {
             let (waits, finale) = (!is_free, None);
-            self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits });
+            self.spoken.deeds.answer = Some(FinalAnswer { text, metadata, finale, waits });
         } else if is_free {
             let recorded = self.earlier.next().filter(|_| self.context.record.0.is_none());
             let now = || self.context.partial(self.turn, &text, metadata, &|_| None);
@@ -412,17 +414,17 @@ impl<'a> OngoingGeneration<'a> {
     /// names. Each response also waits for earlier waiting responses. The agent's mind checks the
     /// calls and responses of earlier turns.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
-        let Generation { calls, syncs, waiting, .. } = self.spoken;
+        let Deeds { calls, sync_calls, waiting_responses, .. } = self.spoken.deeds;
         let own = match is_final {
             true => calls == 0,
-            false => syncs == 0 && !names.iter().any(|it| self.partials.has(it)),
+            false => sync_calls == 0 && !names.iter().any(|it| self.partials.has(it)),
         };
-        own && waiting == 0 && self.context.mind.is_free(names, is_final)
+        own && waiting_responses == 0 && self.context.mind.is_free(names, is_final)
     }
 
     /// Records a response that has to wait.
     pub(super) async fn waits(&mut self, it: ResponseWaits) -> Result<(), Fault> {
-        self.spoken.waiting += 1;
+        self.spoken.deeds.waiting_responses += 1;
         self.context.out.waits.send(Note(it)).await
     }
 }

@@ -85,11 +85,3 @@ pub(super) enum TurnOutcome {
     /// before the stop.
     Stopped(&'static str, String, Emissions),
 }
-
-impl Generation {
-    /// Whether the reply is only text: it has no call, no payload and no response. Thoughts and
-    /// metadata don't matter.
-    pub(super) fn is_only_text(&self) -> bool {
-        !self.acted && self.calls == 0 && self.answer.is_none()
-    }
-}

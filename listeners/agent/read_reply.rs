@@ -9,7 +9,7 @@ use pumphouse::prelude::*;
 use serde::de::IgnoredAny;
 
 use super::escape;
-use super::generation::{Generation, OngoingGeneration};
+use super::generation::{Ending, OngoingGeneration};
 use super::provider_limits::Refusal;
 use super::reply_parts::ReplyReader;
 use super::system_prompt::SystemPrompt;
@@ -36,21 +36,21 @@ impl OngoingGeneration<'_> {
         match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
             Some(Ok(mut reply)) => {
                 self.listen(&mut *reply, reader, system).await?;
-                self.spoken.reply = Some(Mutex::new(reply));
+                self.spoken.reply.handle = Some(Mutex::new(reply));
             }
             Some(Err(error)) => {
                 for tried in &error.tried {
                     self.tried(ModelFailed::of(self.turn, tried)).await?;
                 }
-                self.spoken.fails(&error);
+                self.spoken.ending.fails(&error);
             }
             None => self.note_interrupt(),
         }
-        let is_told = [Interrupt::WORD, CognitionOut::FULL].contains(&&*self.spoken.stop);
-        if self.spoken.error.is_some() && !is_told {
-            self.spoken.stop = "error".to_owned();
+        let is_told = [Interrupt::WORD, CognitionOut::FULL].contains(&&*self.spoken.ending.stop);
+        if self.spoken.ending.error.is_some() && !is_told {
+            self.spoken.ending.stop = "error".to_owned();
         }
-        self.spoken.truncated |= self.spoken.error.is_some();
+        self.spoken.ending.truncated |= self.spoken.ending.error.is_some();
         self.tell_organism().await;
         Ok(())
     }
@@ -58,7 +58,7 @@ impl OngoingGeneration<'_> {
     /// Records in the thread `organism` that the model begins to fail, or works again. A failure to
     /// record this doesn't fail the turn.
     async fn tell_organism(&self) {
-        let Generation { stop, error, model_is_down, .. } = &self.spoken;
+        let Ending { stop, error, model_is_down, .. } = &self.spoken.ending;
         // Other errors say nothing about the model.
         if stop == Interrupt::WORD || error.is_some() && !*model_is_down {
             return;
@@ -77,8 +77,8 @@ impl OngoingGeneration<'_> {
     }
 
     fn note_interrupt(&mut self) {
-        self.spoken.error = Some(Interrupt::ERROR.to_owned());
-        self.spoken.stop = Interrupt::WORD.to_owned();
+        self.spoken.ending.error = Some(Interrupt::ERROR.to_owned());
+        self.spoken.ending.stop = Interrupt::WORD.to_owned();
     }
 
     /// Reads the recorded reply from the log in a replay. The model isn't asked.
@@ -88,7 +88,7 @@ impl OngoingGeneration<'_> {
         reader: &mut ReplyReader,
     ) -> Result<(), Fault> {
         let Some(over) = record.iter().find_map(|it| it.decode_if::<CognitionOut>()) else {
-            self.spoken.error = Some("the log has no reply".to_owned());
+            self.spoken.ending.error = Some("the log has no reply".to_owned());
             return Ok(());
         };
         let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
@@ -113,18 +113,19 @@ impl OngoingGeneration<'_> {
         for failed in record.iter().filter_map(|it| it.decode_if::<ModelFailed>()) {
             self.tried(failed).await?;
         }
-        self.spoken.answered_by = answered_by;
-        self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| {
+        self.spoken.reply.answered_by = answered_by;
+        self.spoken.reply.usage = tokens_in.zip(tokens_out).map(|(from, to)| {
             let mut usage = Usage::new(from, to);
             usage.cached = tokens_cached.unwrap_or(0);
             usage.cache_written = tokens_cache_written.unwrap_or(0);
             usage.reasoning = tokens_reasoning.unwrap_or(0);
             usage
         });
-        self.spoken.is_refused = refused == Some(true);
-        self.spoken.limited = waits_ms.map(Duration::from_millis);
-        self.spoken.too_long = (stop == CognitionOut::FULL).then(Refusal::default);
-        self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
+        self.spoken.ending.is_refused = refused == Some(true);
+        self.spoken.ending.limited = waits_ms.map(Duration::from_millis);
+        self.spoken.ending.too_long = (stop == CognitionOut::FULL).then(Refusal::default);
+        let ending = std::mem::take(&mut self.spoken.ending);
+        self.spoken.ending = Ending { stop, error, truncated, ..ending };
         reader.is_cut(self.spoken.cut_short());
         // Partial responses that had to wait are delivered where they were.
         let late: Vec<u64> =
@@ -160,8 +161,8 @@ impl OngoingGeneration<'_> {
                 self.act(part).await?;
             }
         }
-        if !self.spoken.is_counted {
-            self.spoken.count_cut(reader.text.len());
+        if !self.spoken.ending.is_counted {
+            self.spoken.reply.count_cut(reader.text.len());
         }
         Ok(())
     }
@@ -200,31 +201,31 @@ impl OngoingGeneration<'_> {
                 }
                 Ok(Some(Piece::Signed(it))) => self.signed.push(it),
                 Ok(Some(Piece::Usage(usage))) => {
-                    self.spoken.usage = Some(usage);
+                    self.spoken.reply.usage = Some(usage);
                     self.context.if_stopped(&self.reserved, &self.spoken);
                 }
                 Ok(Some(Piece::Stop(stop))) => {
-                    self.spoken.is_counted = true;
-                    self.spoken.truncated = stop == Stop::MaxTokens;
-                    self.spoken.stop = stop.as_str().to_owned();
+                    self.spoken.ending.is_counted = true;
+                    self.spoken.ending.truncated = stop == Stop::MaxTokens;
+                    self.spoken.ending.stop = stop.as_str().to_owned();
                 }
                 Ok(Some(Piece::Refusal(why))) => {
                     let why = escape::recorded(&why);
-                    self.spoken.error = Some(format!("the model declined: {why}"));
+                    self.spoken.ending.error = Some(format!("the model declined: {why}"));
                 }
                 Ok(Some(Piece::Tried(error))) => {
                     self.tried(ModelFailed::of(self.turn, &error)).await?;
                 }
                 Ok(Some(Piece::Answering(it))) => {
-                    self.spoken.answered_by = Some(it.model);
-                    self.spoken.answered_for = it.price;
+                    self.spoken.reply.answered_by = Some(it.model);
+                    self.spoken.reply.answered_for = it.price;
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.spoken.breaks_off(&error);
+                    self.spoken.ending.breaks_off(&error);
                     if reader.text.is_empty() {
-                        self.spoken.note_refusal(&error);
+                        self.spoken.ending.note_refusal(&error);
                     }
                     return Ok(());
                 }
@@ -236,7 +237,7 @@ impl OngoingGeneration<'_> {
     fn take_reasoning(&mut self, text: &str) {
         let text = escape::recorded(text).into_owned();
         self.live("reasoning", text.clone());
-        self.spoken.reasoned += text.len();
+        self.spoken.reply.reasoned += text.len();
         self.receives(0);
         self.reasoning += &text;
     }
@@ -263,8 +264,8 @@ impl OngoingGeneration<'_> {
     /// Counts bytes of the reply that came, and keeps the settlement up to date that counts if the
     /// turn is stopped.
     fn receives(&mut self, bytes: usize) {
-        self.spoken.received += bytes;
-        let all = self.spoken.received + self.spoken.reasoned;
+        self.spoken.reply.received += bytes;
+        let all = self.spoken.reply.received + self.spoken.reply.reasoned;
         if all >= self.settled_upto + SETTLED_EVERY {
             self.settled_upto = all;
             self.context.if_stopped(&self.reserved, &self.spoken);

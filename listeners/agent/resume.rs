@@ -15,7 +15,7 @@ use super::call_text::tool_use;
 use super::compensation::Callable;
 use super::context::{OwnMind, TurnContext};
 use super::escape;
-use super::generation::{FinalAnswer, Generation};
+use super::generation::{Attempted, Ending, FinalAnswer, Generation};
 use super::metadata_references::metadata_in;
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
@@ -70,7 +70,7 @@ impl TurnContext {
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
             let mut spoken = recalled(&self, &over, system, &sent);
-            if let Some(it) = &mut spoken.answer {
+            if let Some(it) = &mut spoken.deeds.answer {
                 it.waits = waits;
             }
             return self.after_turn(mind, spoken).await;
@@ -122,15 +122,15 @@ fn cut(sent: &[Entry]) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {
         if let Some(it) = entry.decode_if::<Thought>() {
-            spoken.text += &format!("<thought>{}</thought>\n", it.text);
+            spoken.reply.text += &format!("<thought>{}</thought>\n", it.text);
         } else if let Some(it) = entry.decode_if::<Response>() {
-            spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
+            spoken.reply.text += &format!("<response final=\"false\">{}</response>\n", it.text);
         } else if let Some((call, id)) = entry.decode_if().and_then(native) {
-            let from = spoken.text.len() as u64;
-            spoken.text += &escape::recorded(&tool_use(&call, &id));
-            spoken.natives.extend([from, spoken.text.len() as u64]);
+            let from = spoken.reply.text.len() as u64;
+            spoken.reply.text += &escape::recorded(&tool_use(&call, &id));
+            spoken.reply.natives.extend([from, spoken.reply.text.len() as u64]);
         } else if entry.is::<Action>() {
-            spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
+            spoken.reply.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
         }
     }
     spoken
@@ -164,17 +164,18 @@ fn recalled(
     }
     let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
     let limited = waits_ms.map(Duration::from_millis);
-    let mut spoken =
-        Generation { stop, error, limited, truncated, did: true, ..Generation::default() };
+    let ending = Ending { stop, error, limited, truncated, ..Ending::default() };
+    let mut spoken = Generation { ending, ..Generation::default() };
+    spoken.deeds.attempt(Attempted::Aside);
     let mut parts = reader.again(&text);
     let json = reader.json();
     let (_, rest, words) = reader.finished(spoken.cut_short());
-    let json = json.or(words).filter(|_| !spoken.is_cut());
+    let json = json.or(words).filter(|_| !spoken.ending.is_cut());
     parts.extend(rest);
-    spoken.text = text;
+    spoken.reply.text = text;
     let is_only_text = parts.iter().all(ReplyPart::is_only_text);
     // What a reply was cut at was delivered before the stop.
-    let words = words.filter(|_| is_only_text && !spoken.is_cut());
+    let words = words.filter(|_| is_only_text && !spoken.ending.is_cut());
     let words = words.and_then(|place| it.words_as_response(&spoken, place));
     let answer = |finale, text: String| {
         let metadata = match it.agent().settings.has_references() {
@@ -183,7 +184,7 @@ fn recalled(
         };
         Some(FinalAnswer { text, metadata, finale, waits: false })
     };
-    spoken.answer = parts.into_iter().find_map(|it_was| match it_was {
+    spoken.deeds.answer = parts.into_iter().find_map(|it_was| match it_was {
         ReplyPart::Response { is_final, text, .. }
             if is_final.unwrap_or(settings.final_default) =>
         {
@@ -200,11 +201,11 @@ fn recalled(
     });
     let is_json = is_only_text && system.format.is_some();
     if let Some(format) = system.format.as_ref().filter(|_| is_json) {
-        let text = json.and_then(|(from, to)| spoken.text.get(from..to)).unwrap_or_default();
+        let text = json.and_then(|(from, to)| spoken.reply.text.get(from..to)).unwrap_or_default();
         let element = format.read(&it.capabilities, &escape::written(text));
-        spoken.answer = element.ok().and_then(|(_, it)| answer(Some(it), String::new()));
+        spoken.deeds.answer = element.ok().and_then(|(_, it)| answer(Some(it), String::new()));
     } else if let Some(text) = words {
-        spoken.answer = answer(None, text);
+        spoken.deeds.answer = answer(None, text);
     }
     spoken
 }

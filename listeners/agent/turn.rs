@@ -12,7 +12,7 @@ use super::between_turns::{delivered_as_written, whole};
 use super::charge::Prepared;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
-use super::generation::{FinalAnswer, Generation, OngoingGeneration};
+use super::generation::{Attempted, FinalAnswer, Generation, OngoingGeneration};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
@@ -66,8 +66,8 @@ impl TurnContext {
         if mind.is_turning() {
             // An earlier handling failed in the middle of this turn, so the turn ends here with an
             // error.
-            let it =
-                Generation { stop: "error".to_owned(), ..Generation::cut("its handling failed") };
+            let mut it = Generation::cut("its handling failed");
+            it.ending.stop = "error".to_owned();
             let over = self.cognition_out(mind.turns, &it);
             mind.end_turn(&over);
             emissions.add(To("action", over));
@@ -240,7 +240,7 @@ impl TurnContext {
         drop(self.out.over.send(To("action", over.clone())));
         mind.record_silent_turn(turn, until, is_last);
         mind.end_turn(&over);
-        match it.too_long {
+        match it.ending.too_long {
             Some(refusal) => self.after_refusal(mind, until, refusal).await,
             None => self.after_turn(mind, it).await,
         }
@@ -248,28 +248,28 @@ impl TurnContext {
 
     /// The record of a turn's end.
     pub(super) fn cognition_out(&self, turn: u64, it: &Generation) -> CognitionOut {
-        let some = |of: fn(Usage) -> u64| it.usage.map(of).filter(|it| *it > 0);
+        let some = |of: fn(Usage) -> u64| it.reply.usage.map(of).filter(|it| *it > 0);
         CognitionOut {
             turn,
-            stop: escape::recorded(&it.stop).into_owned(),
-            is_partial: it.is_cut(),
-            truncated: it.truncated,
-            error: it.error.clone(),
-            refused: it.is_refused.then_some(true),
+            stop: escape::recorded(&it.ending.stop).into_owned(),
+            is_partial: it.ending.is_cut(),
+            truncated: it.ending.truncated,
+            error: it.ending.error.clone(),
+            refused: it.ending.is_refused.then_some(true),
             waits_ms: self.rate_limit_wait(it),
             completion_percentage: it.percent(self.agent().settings.max_tokens),
-            tokens_in: it.usage.map(|it| it.input),
-            tokens_out: it.usage.map(|it| it.output),
+            tokens_in: it.reply.usage.map(|it| it.input),
+            tokens_out: it.reply.usage.map(|it| it.output),
             tokens_cached: some(|it| it.cached),
             tokens_cache_written: some(|it| it.cache_written),
             tokens_reasoning: some(|it| it.reasoning),
-            answered_by: it.answered_by.clone(),
+            answered_by: it.reply.answered_by.clone(),
             is_idle: it.is_idle(),
-            calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),
-            went_out: it.went_out.then_some(true),
-            wrote_root: it.wrote_root.then_some(true),
-            awaits: it.awaits.clone(),
-            text: it.text.clone(),
+            calls: Some(it.reply.natives.clone()).filter(|it| !it.is_empty()),
+            went_out: it.deeds.delivers_cut.then_some(true),
+            wrote_root: it.deeds.wants_turn.then_some(true),
+            awaits: it.deeds.awaits.clone(),
+            text: it.reply.text.clone(),
         }
     }
 
@@ -282,7 +282,7 @@ impl TurnContext {
     /// The time before the agent asks its provider again, in milliseconds, as [`wait_ms`] computes
     /// it.
     pub(super) fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
-        wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
+        wait_ms(it.ending.limited, self.agent().settings.rate_limit_wait_max)
     }
 
     /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now. The
@@ -294,21 +294,23 @@ impl TurnContext {
         it: Generation,
     ) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
-        let is_interrupted = it.stop == Interrupt::WORD;
-        let is_filtered = it.stop == Stop::Filtered.as_str();
-        if is_filtered && it.answer.is_none() {
+        let is_interrupted = it.ending.stop == Interrupt::WORD;
+        let is_filtered = it.ending.stop == Stop::Filtered.as_str();
+        if is_filtered && it.deeds.answer.is_none() {
             let text = format!("[{FILTERED} Say it in other words.]");
             emissions.add(Note(Correction { turn: mind.turns, text }));
         } else if it.is_idle() {
             emissions.add(Note(Correction {
                 turn: mind.turns,
-                text: match fence(&it.outside) {
+                text: match fence(&it.reply.outside) {
                     Some(mark) => fenced(mark),
-                    None => it.empty().unwrap_or_else(|| self.correction(&it.outside, &it.text)),
+                    None => it
+                        .empty()
+                        .unwrap_or_else(|| self.correction(&it.reply.outside, &it.reply.text)),
                 },
             }));
         }
-        if let Some(answer) = it.answer.as_ref().filter(|it| !it.waits) {
+        if let Some(answer) = it.deeds.answer.as_ref().filter(|it| !it.waits) {
             self.answer(&mut mind, &it, answer, &mut emissions).await?;
         }
         if let Some(waits_ms) = self.rate_limit_wait(&it) {
@@ -317,7 +319,7 @@ impl TurnContext {
                 emissions.add(NoteAbove(rate_limited(waits_ms)));
             }
         }
-        let gist = it.gist.text();
+        let gist = it.deeds.gist.text();
         if mind.work.is_some() && self.is_below_another() && !gist.is_empty() {
             let text = gist[..gist.floor_char_boundary(GIST_BYTES_MAX)].to_owned();
             emissions.add(NoteAbove(AgentProgress { turn: mind.turns, text }));
@@ -326,7 +328,7 @@ impl TurnContext {
         if mind.work.is_some() && !is_interrupted {
             emissions.add(self.own_root(&mind)?);
         }
-        let is_held = it.answer.is_some_and(|it| it.waits);
+        let is_held = it.deeds.answer.is_some_and(|it| it.waits);
         self.park_messages(&mind, is_held, &mut emissions);
         Ok(emissions)
     }
@@ -358,7 +360,7 @@ impl TurnContext {
             }
         }
         let asked = self.entries(&mind.answered()).await?;
-        if let Some(left) = self.feed_inputs.todos.left_after(&it.todos, &it.closed) {
+        if let Some(left) = self.feed_inputs.todos.left_after(&it.deeds.todos, &it.deeds.closed) {
             emissions.add(Answer::partial(asked.clone(), left));
         }
         match (&answer.finale, filled) {
@@ -410,8 +412,8 @@ impl TurnContext {
         (from, to): (usize, usize),
     ) -> Option<String> {
         let is_response =
-            self.agent().settings.text_is_response() && it.stop != Stop::Filtered.as_str();
-        let words = it.text.get(from..to).filter(|_| is_response)?;
+            self.agent().settings.text_is_response() && it.ending.stop != Stop::Filtered.as_str();
+        let words = it.reply.text.get(from..to).filter(|_| is_response)?;
         let is_fenced = fence(words).is_some() && FENCED.iter().any(|tag| words.contains(tag));
         (!is_fenced).then(|| words.to_owned())
     }
@@ -449,7 +451,7 @@ fn fenced(open: &str) -> String {
 impl Generation {
     /// The correction of a reply that was cut before it said anything. None for any other reply.
     fn empty(&self) -> Option<String> {
-        let is_empty = !self.did && self.outside.trim().is_empty();
+        let is_empty = self.is_inactive() && self.reply.outside.trim().is_empty();
         self.cut_short().filter(|_| is_empty)?.nothing()
     }
 
@@ -457,17 +459,24 @@ impl Generation {
     /// or has text outside of elements and nothing else but thoughts.
     fn is_idle(&self) -> bool {
         // A thought that took the whole reply leads nowhere.
-        let is_said = !self.outside.trim().is_empty() || !self.thought || self.truncated;
-        !self.did && self.error.is_none() && self.answer.is_none() && is_said
+        let is_only_thought =
+            self.reply.outside.trim().is_empty() && self.deeds.gist.thought.is_some();
+        let is_said = !is_only_thought || self.ending.truncated;
+        self.is_inactive() && self.ending.error.is_none() && self.deeds.answer.is_none() && is_said
+    }
+
+    /// Whether the reply didn't try to do anything.
+    fn is_inactive(&self) -> bool {
+        self.deeds.attempted == Attempted::Nothing
     }
 
     /// The part of a failed reply that had arrived: its tokens, reported or estimated, in percent
     /// of `max_tokens`, at most 99. None if the reply didn't fail or has no limit.
     fn percent(&self, max_tokens: Option<u32>) -> Option<u32> {
         let most = u64::from(max_tokens.filter(|it| *it > 0)?);
-        self.error.as_ref()?;
-        let guessed = self.text.len() as u64 / TOKEN_BYTES;
-        let tokens = self.usage.map_or(guessed, |it| it.output);
+        self.ending.error.as_ref()?;
+        let guessed = self.reply.text.len() as u64 / TOKEN_BYTES;
+        let tokens = self.reply.usage.map_or(guessed, |it| it.output);
         u32::try_from((tokens.saturating_mul(100) / most).min(99)).ok()
     }
 }
@@ -479,7 +488,8 @@ mod tests {
     #[test]
     fn a_count_of_tokens_that_cannot_be_is_a_reply_that_had_almost_arrived() {
         let usage = Some(Usage::new(0, u64::MAX));
-        let failed = Generation { usage, ..Generation::cut("the model failed") };
+        let mut failed = Generation::cut("the model failed");
+        failed.reply.usage = usage;
         assert_eq!(failed.percent(Some(u32::MAX)), Some(99));
     }
 }
