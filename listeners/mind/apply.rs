@@ -48,30 +48,10 @@ impl Minds {
         Arc::make_mut(self.agents.entry(agent.to_owned()).or_default())
     }
 
-    /// Applies an entry that a listener sent. A listener counts as an agent once it is asked as
-    /// one, or sends an action or a payload that only agents send. So workflows have a mind, too. A
-    /// listener that answers without a turn is no agent from then on.
+    /// Applies an entry that a listener sent.
     fn apply_sent(&mut self, entry: &Entry) {
-        let from = entry.from();
-        let is_word = entry.is::<CognitionSystem>()
-            || entry.is::<CognitionIn>()
-            || entry.is::<RefreshFeeds>()
-            || entry.is::<Stopped>();
-        if let Some(mind) = self.agents.get(from)
-            && mind.turns == 0
-            && !is_word
-            && entry.reply_to().is_some_and(|it| mind.queue.contains_key(&it.seq))
-        {
-            self.agents.remove(from);
-            self.others.insert(from.to_owned());
-        }
-        let is_own = is_word || entry.is::<Action>();
-        let known = if is_own && !self.others.contains(from) {
-            Some(self.mind(from))
-        } else {
-            self.agents.get_mut(from).map(Arc::make_mut)
-        };
-        if let Some(mind) = known {
+        if let Some(mind) = self.agents.get_mut(entry.from()) {
+            let mind = Arc::make_mut(mind);
             mind.said = entry.seq();
             mind.apply_sent(entry);
         }
@@ -95,8 +75,7 @@ impl Minds {
         else {
             return;
         };
-        let is_asked = *entry.name() == root(to) && entry.receivers() > 0;
-        if is_asked && !self.others.contains(to) {
+        if entry.is_to_agent() && *entry.name() == root(to) {
             self.mind(to).enqueue(entry);
         } else if let Some(mind) = self.agents.get_mut(to) {
             Arc::make_mut(mind).apply_received(entry);

@@ -47,8 +47,6 @@ pub enum FinalWithActions {
 #[derive(Clone, Debug, Default)]
 pub struct Minds {
     agents: BTreeMap<String, Arc<Mind>>,
-    /// Listeners that own a payload with their own name, as agents do, but are no agents.
-    others: BTreeSet<String>,
     thread: CurrentThread,
 }
 
@@ -317,8 +315,7 @@ struct LastTurn {
 }
 
 impl Minds {
-    /// The minds of the thread's agents, by the agents' names. Some belong to listeners that are no
-    /// agents: to workflows, and to a listener that was asked and hasn't answered yet.
+    /// The minds of the thread's agents, by the agents' names.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Mind)> {
         self.agents.iter().map(|(agent, mind)| (agent.as_str(), &**mind))
     }

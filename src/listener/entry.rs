@@ -108,6 +108,13 @@ impl Entry {
         self.0.cause.as_ref()
     }
 
+    /// Whether one listener handles the entry, and that listener is an
+    /// [agent](crate::Listener::agent). Folds know agents by this.
+    #[must_use]
+    pub fn is_to_agent(&self) -> bool {
+        self.0.flags.contains(log::Flags::TO_AGENT)
+    }
+
     /// The entry that this one answers.
     #[must_use]
     pub fn reply_to(&self) -> Option<&EntryId> {

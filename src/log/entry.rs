@@ -180,6 +180,9 @@ impl Flags {
     /// At the door, the sender counts as an operator: it is one, or it is `console` where no door
     /// has tokens. `Display` prints no word for this flag.
     pub const AS_OPERATOR: Flags = Flags(1 << 19);
+    /// The receiver is an agent, as its listener declared when the message was sent. `Display`
+    /// prints no word for this flag.
+    pub const TO_AGENT: Flags = Flags(1 << 20);
 
     /// The flags that set the thread's state. An entry has at most one of them.
     pub const STATES: Flags = Flags(0b11_1111 << 6);

@@ -96,7 +96,11 @@ impl Thread {
             name: sending.checked.name().clone(),
             cause: sending.cause,
             reply_to: sending.reply_to,
-            flags: sending.flags,
+            flags: if is_to_agent(receivers, world) {
+                sending.flags.with(Flags::TO_AGENT)
+            } else {
+                sending.flags
+            },
             receivers: u32::try_from(receivers.len()).unwrap_or(u32::MAX),
             client_id: sending.client_id,
             meta: sending.meta,
@@ -222,6 +226,11 @@ impl Thread {
         self.append(sending, world, out);
         self.start_all_of(&receivers, world, out);
     }
+}
+
+/// Returns whether the only receiver is an agent.
+fn is_to_agent(receivers: &[Receiver], world: &World<'_>) -> bool {
+    matches!(receivers, [it] if world.routes.listeners[it.listener].traits.agent)
 }
 
 /// Records the receivers of an entry that names no receiver. After a restart other listeners may

@@ -10,6 +10,8 @@ mod power;
 mod sick;
 mod works;
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pumphouse::clock;
@@ -23,6 +25,8 @@ use load::Client;
 const KILLS: u64 = 50;
 /// Kills of one log; then another begins, for looking at all of it takes longer each time.
 const KILLS_OF_ONE: u64 = 25;
+/// Logs that are loaded and killed side by side.
+const STORIES_AT_ONCE: usize = 2;
 /// Connections that push at once, each into threads of its own.
 const CLIENTS: u64 = 8;
 /// How long a load lasts, at the most.
@@ -71,7 +75,6 @@ impl End {
 /// What many crashes came to.
 #[derive(Default)]
 struct Totals {
-    kills: u64,
     /// Those that died before they were ready.
     unready: u64,
     acknowledged: usize,
@@ -82,16 +85,41 @@ struct Totals {
     starts: Vec<Duration>,
 }
 
+impl Totals {
+    fn with(mut self, other: Totals) -> Totals {
+        self.unready += other.unready;
+        self.acknowledged += other.acknowledged;
+        self.repeated += other.repeated;
+        self.ahead += other.ahead;
+        self.sum.entries += other.sum.entries;
+        self.sum.begun += other.sum.begun;
+        self.sum.again += other.sum.again;
+        self.sum.unknown += other.sum.unknown;
+        self.starts.extend(other.starts);
+        self
+    }
+}
+
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
     let kills = times("PUMPHOUSE_CRASHES", KILLS);
-    let mut totals = Totals::default();
-    while totals.kills < kills {
-        let last = kills.min(totals.kills + KILLS_OF_ONE);
-        story(last, &mut totals);
-        println!("{last} kills, {} acknowledged pushes", totals.acknowledged);
-    }
-    let Totals { unready, acknowledged, repeated, ahead, sum, mut starts, .. } = totals;
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut totals = Totals::default();
+        loop {
+            let first = next.fetch_add(KILLS_OF_ONE, Ordering::Relaxed);
+            if first >= kills {
+                return totals;
+            }
+            story(first..kills.min(first + KILLS_OF_ONE), &mut totals);
+        }
+    };
+    let totals = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..STORIES_AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let all = workers.into_iter().map(|it| it.join().expect("nothing is lost"));
+        all.fold(Totals::default(), Totals::with)
+    });
+    let Totals { unready, acknowledged, repeated, ahead, sum, mut starts } = totals;
     starts.sort_unstable();
     let (median, longest) = (starts[starts.len() / 2], starts[starts.len() - 1]);
     println!(
@@ -114,15 +142,14 @@ fn times(variable: &str, usual: u64) -> u64 {
     std::env::var(variable).map_or(usual, |it| it.parse().expect("a number of times"))
 }
 
-/// Loads and kills one log until so many kills were made.
-fn story(last: u64, totals: &mut Totals) {
+/// Loads and kills one log, with an end for each of these numbers.
+fn story(kills: Range<u64>, totals: &mut Totals) {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(folder.path(), folder.path());
     let mut clients: Vec<Client> = (0..CLIENTS).map(Client::new).collect();
-    while totals.kills < last {
-        let end = End::of(totals.kills);
+    for kill in kills {
+        let end = End::of(kill);
         let mut process = Process::spawn(&mut place.command("full", end.at_batch()));
-        totals.kills += 1;
         if let End::Starting(after) = end {
             std::thread::park_timeout(after);
             process.kill();
