@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
-use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::Instrument;
@@ -20,7 +19,7 @@ use crate::door::follow::Follows;
 use crate::door::push_events::{Mailbox, Order};
 use crate::door::session::{DoorShared, Session};
 use crate::door::wrong_tokens::{Guesses, machine};
-use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
+use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, PushLane, Stage, Tokio};
 use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
@@ -290,18 +289,8 @@ impl<S: Source> Guest<S> {
             (None, Ok(who)) => Session::new(shared, who, now_us),
         };
         let session = session.from(peer);
-        let follows = Follows::new(pump.clone());
-        Connection {
-            stream,
-            session,
-            mailbox,
-            pump,
-            port,
-            follows,
-            waiting: FuturesOrdered::new(),
-        }
-        .serve()
-        .await;
+        let (follows, pushes) = (Follows::new(pump.clone()), PushLane::new(pump.clone()));
+        Connection { stream, session, mailbox, pump, port, follows, pushes }.serve().await;
     }
 }
 

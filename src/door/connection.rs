@@ -1,25 +1,20 @@
 //! A connection: a task that passes bytes and events between a socket, its session and the pump.
 
 use std::cell::RefCell;
-use std::future::{self, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::door::eviction::Silence;
 use crate::door::follow::Follows;
 use crate::door::push_events::{Mailbox, Order};
 use crate::door::session::{Session, Step};
-use crate::engine::{
-    PendingPush, Port, Pump, PushEvent, PushObserver, PushProgress, Pusher, Tokio,
-};
+use crate::engine::{Port, Pump, PushEvent, PushLane, PushObserver, Pusher, Tokio};
 use crate::id::ThreadId;
-use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
 
 /// The size of the read buffer. Each thread of the runtime has one buffer, so that connections need
@@ -30,7 +25,7 @@ thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// A connection: its socket, its session, and the pushes that it waits for.
+/// A connection: its socket, its session, and its pushes that aren't posted yet.
 pub(super) struct Connection<S> {
     pub(super) stream: S,
     pub(super) session: Session,
@@ -38,10 +33,7 @@ pub(super) struct Connection<S> {
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
-    /// Pushes that wait for the log or for another push, and the pushes that came after them. They
-    /// may become ready in any order. The connection passes them to the pump in the order in which
-    /// they came.
-    pub(super) waiting: FuturesOrdered<PendingPush>,
+    pub(super) pushes: PushLane,
 }
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
@@ -75,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if let Some(fault) = self.session.tick(now_us) {
                 self.note_refusal(&fault);
             }
-            let is_quiet = self.follows.is_empty() && self.waiting.is_empty();
+            let is_quiet = self.follows.is_empty() && self.pushes.is_empty();
             self.mailbox.note(if is_quiet { self.session.silence() } else { Silence::Busy });
             if self.session.is_overdue(now_us) {
                 return self.leave(now_us).await;
@@ -118,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn push(&mut self, observer: &Arc<dyn PushObserver>) -> bool {
         let (mut pushed, turn) = (0, self.session.turn());
         while pushed < turn
-            && !self.session.is_held()
+            && self.pushes.is_open()
             && let Some(step) = self.session.next()
         {
             pushed += 1;
@@ -126,18 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 (Step::Push(number, envelope), Some(who)) => {
                     let by = who.pusher(self.pump.may_know_why(who), observer.clone(), number);
                     let by = Pusher { is_alone: Some(self.session.has_one()), ..by };
-                    match self.pump.begin(by, envelope) {
-                        PushProgress::Ready(None) => {}
-                        PushProgress::Ready(Some(it)) if self.waiting.is_empty() => {
-                            self.pump.go(it);
-                        }
-                        PushProgress::Ready(it) => self.wait_for(Box::pin(future::ready(it))),
-                        PushProgress::LooksUp(pushing) => self.wait_for(pushing),
-                        PushProgress::Waits(pushing) => {
-                            self.wait_for(pushing);
-                            self.session.hold();
-                        }
-                    }
+                    self.pushes.begin(by, envelope);
                 }
                 (Step::Follow(number, follow), Some(who)) => {
                     if let Err(fault) = self.follows.begin(number, &follow, who) {
@@ -153,18 +134,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 (Step::Push(..) | Step::Follow(..), None) => {}
             }
         }
+        if !self.pushes.is_open() {
+            self.session.pause_input();
+        }
         if pushed > 0 {
             // A client that never pauses must not starve other connections.
             tokio::task::yield_now().await;
         }
         pushed == turn
-    }
-
-    fn wait_for(&mut self, pushing: PendingPush) {
-        self.waiting.push_back(pushing);
-        if self.waiting.len() >= LOOK_UPS_MAX {
-            self.session.hold();
-        }
     }
 
     fn refuse(&mut self, number: u64, fault: Fault) {
@@ -182,14 +159,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> Poll<io::Result<()>> {
         let mut busy = self.mailbox.poll(context.waker()) || more;
         busy |= self.follows.poll(context, &mut self.session);
-        while let Poll::Ready(Some(routed)) = self.waiting.poll_next_unpin(context) {
-            if let Some(routed) = routed {
-                self.pump.go(routed);
-            }
-            busy = true;
-        }
-        if self.waiting.is_empty() {
-            self.session.go_on();
+        busy |= self.pushes.poll(context);
+        if self.pushes.is_open() {
+            self.session.resume_input();
         }
         while !self.session.pending().is_empty() {
             let stream = Pin::new(&mut self.stream);

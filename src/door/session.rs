@@ -92,9 +92,9 @@ pub(super) struct Session {
     /// The number of accepted pushes that aren't settled.
     unsettled: u64,
     opened_us: u64,
-    /// Whether no more messages may be taken, since earlier pushes wait for the log or for other
+    /// Whether nothing is read from the client, since earlier pushes wait for the log or for other
     /// pushes.
-    held: bool,
+    input_is_paused: bool,
     /// When the deadlines were last checked.
     now_us: u64,
     /// The client's machine, if it is known.
@@ -162,7 +162,7 @@ impl Session {
             moved_us: now_us,
             unsettled: 0,
             opened_us: now_us,
-            held: false,
+            input_is_paused: false,
             now_us,
             peer: None,
             begun_us: None,
@@ -290,17 +290,14 @@ impl Session {
         self.refuse(fault)
     }
 
-    /// Takes no more messages from the client until [`go_on`](Session::go_on) is called.
-    pub(super) fn hold(&mut self) {
-        self.held = true;
+    /// Reads no more from the client until [`resume_input`](Session::resume_input) is called.
+    pub(super) fn pause_input(&mut self) {
+        self.input_is_paused = true;
     }
 
-    pub(super) fn go_on(&mut self) {
-        self.held = false;
-    }
-
-    pub(super) fn is_held(&self) -> bool {
-        self.held
+    /// Reads from the client again.
+    pub(super) fn resume_input(&mut self) {
+        self.input_is_paused = false;
     }
 
     /// Takes an event about a push.
@@ -412,7 +409,7 @@ impl Session {
     }
 
     fn could_read(&self) -> bool {
-        self.input == Input::Open && self.hungry && !self.held && self.has_room()
+        self.input == Input::Open && self.hungry && !self.input_is_paused && self.has_room()
     }
 
     /// The bytes to write now.

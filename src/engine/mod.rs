@@ -27,7 +27,7 @@ pub use common::shared::Stage;
 pub(crate) use common::unread_bytes::{ConnectionBytes, LOOK_EVERY_US, UnreadBytes};
 pub use handle::follow::{Follow, Followed};
 pub use handle::pump::{AskError, Identity, Pump};
-pub(crate) use handle::push::{PendingPush, PushProgress};
+pub(crate) use handle::push_lane::PushLane;
 pub use replay::rerun::{Difference, Emitted, Replayed, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
 pub use runtime_port::{Port, Tokio};

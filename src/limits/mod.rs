@@ -119,9 +119,6 @@ pub const AUTHORITY_BYTES_MAX: u64 = 4 * MIB as u64;
 pub const KEPT_BYTES_MAX: usize = 64 * MIB;
 /// The most bytes of a table of prices: seven times the size of the table that ships.
 pub const PRICES_BYTES_MAX: usize = 256 * KIB;
-/// The most client ids of one connection that are looked up in the log at once: enough to keep the
-/// log's readers busy, and few enough that queries of other connections don't wait long.
-pub const LOOK_UPS_MAX: usize = 64;
 /// The most bytes of a file that holds an agent's prompt. Prompts are far shorter.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 

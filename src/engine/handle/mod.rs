@@ -4,8 +4,10 @@
 //! - `pump`: the handle itself, with push, tell, ask, follow and shutdown.
 //! - `fork`: opens sessions that continue from an entry of another thread.
 //! - `push`: checks and routes a push, and looks up its client id.
+//! - `push_lane`: keeps the order of a connection's pushes.
 
 pub(crate) mod follow;
 pub(crate) mod pump;
 mod fork;
-pub(crate) mod push;
+mod push;
+pub(crate) mod push_lane;

@@ -33,7 +33,7 @@ struct CheckedPush {
 }
 
 /// A push that may be posted.
-pub(crate) struct Routed {
+pub(super) struct Routed {
     destination: Destination,
     push: Box<Push>,
     span: Span,
@@ -50,10 +50,10 @@ struct RefusalObserver {
 
 /// The future of a push that waits. Its output is None if the push was refused or repeats an
 /// earlier push.
-pub(crate) type PendingPush = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
+pub(super) type PendingPush = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
 
 /// A push after `begin`: it is ready to be posted, or it waits.
-pub(crate) enum PushProgress {
+pub(super) enum PushProgress {
     /// The push may be posted. None if the push was refused and its observer was told.
     Ready(Option<Routed>),
     /// The push has claimed its client id, and the log is asked whether it has that id. Later
@@ -122,7 +122,7 @@ impl Pump {
 
     /// Begins a push: checks and routes it, and claims its client id. The pushes of a connection
     /// must begin in their order.
-    pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> PushProgress {
+    pub(super) fn begin(&self, by: Pusher, envelope: Envelope) -> PushProgress {
         let number = by.number;
         let span = tracing::debug_span!("push", number);
         let id: Option<Arc<str>> = envelope.id.as_deref().map(Into::into);
@@ -187,7 +187,7 @@ impl Pump {
     }
 
     /// Finishes a push: posts it to its worker.
-    pub(crate) fn go(&self, Routed { destination, push, span }: Routed) {
+    pub(super) fn go(&self, Routed { destination, push, span }: Routed) {
         span.in_scope(|| self.post(&destination, push));
     }
 

@@ -228,9 +228,6 @@ impl<P: Port> Worker<P> {
             }
             push @ Mail::Push { .. } if self.phase != Phase::Open => self.later_pushes.push(push),
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
-                Some(TreeSlot::Waking(waiting)) => {
-                    waiting.push(Mail::Push { thread, drawn, push });
-                }
                 Some(TreeSlot::Awake(_)) if drawn => self.redraw(push),
                 Some(TreeSlot::Awake(slot)) => {
                     let (gates, promised) = (&self.shared.workers.gates, &self.promised);
@@ -241,14 +238,13 @@ impl<P: Port> Worker<P> {
                         Some(fault) => self.shared.refuse(&push, fault),
                     }
                 }
-                None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),
+                _ => self.await_tree(thread.tree(), Mail::Push { thread, drawn, push }),
             },
             Mail::Note(thread, words) => match self.trees.get_mut(thread.tree_str()) {
                 Some(TreeSlot::Awake(_)) => {
                     self.give(&thread.clone(), Event::Note(thread, words));
                 }
-                Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Note(thread, words)),
-                None => self.wake(thread.tree(), Mail::Note(thread, words)),
+                _ => self.await_tree(thread.tree(), Mail::Note(thread, words)),
             },
             Mail::Ended(key, ready) => self.ended(key, ready),
             Mail::Room(listener) => self.feed(listener),
@@ -258,8 +254,7 @@ impl<P: Port> Worker<P> {
                     self.give(&thread.clone(), Event::Resume(thread, left));
                     self.move_newest_to_front(&tree);
                 }
-                Some(TreeSlot::Waking(waiting)) => waiting.insert(0, Mail::Resume(thread, left)),
-                None => self.wake(thread.tree(), Mail::Resume(thread, left)),
+                _ => self.await_tree(thread.tree(), Mail::Resume(thread, left)),
             },
             // An error means that the receiver no longer waits.
             Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
@@ -272,6 +267,17 @@ impl<P: Port> Worker<P> {
             }
             Mail::Drain(done) => self.drains.push(done),
             Mail::Stop => self.stop(),
+        }
+    }
+
+    /// Keeps mail until its tree is in memory, and loads the tree unless that is under way. Entries
+    /// that were unfinished at the last stop go before other mail.
+    fn await_tree(&mut self, tree: ThreadId, mail: Mail) {
+        match (self.trees.get_mut(&tree), &mail) {
+            (Some(TreeSlot::Waking(waiting)), Mail::Resume(..)) => waiting.insert(0, mail),
+            (Some(TreeSlot::Waking(waiting)), _) => waiting.push(mail),
+            (Some(TreeSlot::Awake(_)), _) => self.read(mail),
+            (None, _) => self.wake(tree, mail),
         }
     }
 
