@@ -16,7 +16,7 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listeners::echo::echo;
 use pumphouse::listeners::tool::command::command;
 use pumphouse::listeners::tool::files::files;
-use pumphouse::listeners::tool::{begun, mcp};
+use pumphouse::listeners::tool::{child_process, mcp};
 use pumphouse::xml::{Profile, read};
 
 /// An MCP server whose tool `say` returns the text that it gets.
@@ -27,7 +27,7 @@ const WARM: usize = 20;
 const STARTS: usize = 7;
 
 fn main() -> ExitCode {
-    if let Some(ended) = begun(std::env::args_os()) {
+    if let Some(ended) = child_process(std::env::args_os()) {
         return ended;
     }
     let folder = tempfile::tempdir().expect("a folder");

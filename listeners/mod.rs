@@ -41,16 +41,17 @@ pub fn core() -> Vec<Listener> {
 /// The listeners that agents need besides [`mod@core`]: `action` and `feed`. Actions of the type
 /// `internal` go to `feed`.
 #[must_use]
-pub fn mind() -> Vec<Listener> {
+pub fn agent_support() -> Vec<Listener> {
     let internal = [feed::NAME.to_owned()].into();
     let settings = action::Settings { internal, ..action::Settings::default() };
     vec![action::action(settings), feed::feed()]
 }
 
-/// The listeners that every server has, whatever its manifest says: [`mod@core`] and [`mod@mind`].
+/// The listeners that every server has, whatever its manifest says: [`mod@core`] and
+/// [`agent_support`].
 #[must_use]
 pub fn staff() -> Vec<Listener> {
-    core().into_iter().chain(mind()).collect()
+    core().into_iter().chain(agent_support()).collect()
 }
 
 /// The listeners of a server that was started without naming any: [`staff`], `echo`, `calculate`

@@ -85,7 +85,7 @@ impl Blocks {
 
     /// Sets the names that the agent's compensations may call. Until then, these names aren't
     /// checked.
-    pub(super) fn may_call(&mut self, callable: Callable) {
+    pub(super) fn allow_calls(&mut self, callable: Callable) {
         self.callable = callable;
     }
 
@@ -127,7 +127,7 @@ impl Blocks {
     }
 
     /// Records that the block that is about to open starts within a line, so that it is refused.
-    pub(super) fn is_within_line(&mut self) {
+    pub(super) fn enter_line(&mut self) {
         self.is_inline = true;
     }
 

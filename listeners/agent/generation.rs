@@ -112,12 +112,12 @@ impl<'a> OngoingGeneration<'a> {
         self.reserved = reserved.clone();
         let agent = self.context.agent();
         let mut reader = ReplyReader::new(self.turn, &system.reading, &agent.settings);
-        reader.may_call(Callable::of(&self.context.capabilities, &agent.name));
+        reader.allow_calls(Callable::of(&self.context.capabilities, &agent.name));
         if system.format.is_some() {
-            reader.may_be_json();
+            reader.expect_json();
         }
         if !self.context.mind.cut_texts.is_empty() {
-            reader.continues();
+            reader.expect_continuation();
         }
         let model = &self.context.agent().model;
         self.spoken.reply.tokens_max = prompt.max_tokens.or_else(|| model.max_tokens());

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use pumphouse::listeners::{agent::{Agent, words::Response}, core, mind};
+//! use pumphouse::listeners::{agent::{Agent, words::Response}, core, agent_support};
 //! use pumphouse::model::Scripted;
 //! use pumphouse::prelude::*;
 //!
@@ -11,7 +11,7 @@
 //! let model = Scripted::replies(["<thought>Easy.</thought><response>It is 42.</response>"]);
 //! let agent = Agent::new("oracle", Arc::new(model)).prompt("You know all answers.");
 //! let ask = agent.ask("What is six times seven?")?;
-//! let builder = pumphouse::builder().with((core(), mind()));
+//! let builder = pumphouse::builder().with((core(), agent_support()));
 //! let pump = builder.with(agent.listener()).build()?.start();
 //! let answer = pump.ask_element(ask).await?;
 //! assert_eq!(answer.decode::<Response>()?.text, "It is 42.");

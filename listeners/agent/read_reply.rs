@@ -126,7 +126,7 @@ impl OngoingGeneration<'_> {
         self.spoken.ending.too_long = (stop == CognitionOut::FULL).then(Refusal::default);
         let ending = std::mem::take(&mut self.spoken.ending);
         self.spoken.ending = Ending { stop, error, truncated, ..ending };
-        reader.is_cut(self.spoken.cut_short());
+        reader.note_cut(self.spoken.cut_short());
         // Partial responses that had to wait are delivered where they were.
         let late: Vec<u64> =
             record.iter().filter_map(|it| it.decode_if::<Response>()?.at).collect();
@@ -155,7 +155,7 @@ impl OngoingGeneration<'_> {
     ) -> Result<(), Fault> {
         let mut open = Vec::new();
         self.pieces(reply, reader, system, &mut open).await?;
-        reader.is_cut(self.spoken.cut_short());
+        reader.note_cut(self.spoken.cut_short());
         for call in open {
             for part in reader.call(&call) {
                 self.act(part).await?;

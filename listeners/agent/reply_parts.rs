@@ -181,13 +181,13 @@ impl ReplyReader {
     }
 
     /// Sets the names that the agent's compensations may call.
-    pub(super) fn may_call(&mut self, callable: Callable) {
-        self.collector.blocks.may_call(callable);
+    pub(super) fn allow_calls(&mut self, callable: Callable) {
+        self.collector.blocks.allow_calls(callable);
     }
 
     /// From now on, treats text that begins with `{` as a JSON answer, in which elements count as
     /// text.
-    pub(super) fn may_be_json(&mut self) {
+    pub(super) fn expect_json(&mut self) {
         self.answer = JsonAnswer::Blank;
     }
 
@@ -202,12 +202,12 @@ impl ReplyReader {
 
     /// Says that the reply goes on with an answer that was cut, so that the white space before its
     /// text counts.
-    pub(super) fn continues(&mut self) {
+    pub(super) fn expect_continuation(&mut self) {
         self.collector.continues = true;
     }
 
     /// Sets how the reply was cut. Native calls with broken JSON are told so from now on.
-    pub(super) fn is_cut(&mut self, cut: Option<CutReply>) {
+    pub(super) fn note_cut(&mut self, cut: Option<CutReply>) {
         self.cut = cut;
     }
 
@@ -455,7 +455,7 @@ impl PartCollector {
         (line, column): (u32, u32),
     ) -> Option<ReplyPart> {
         if it.kind == Kind::Control {
-            self.blocks.is_within_line();
+            self.blocks.enter_line();
             return None;
         }
         let is_payload = matches!(it.kind, Kind::Core | Kind::Peer);

@@ -155,12 +155,12 @@ fn recalled(
 ) -> Generation {
     let settings = &it.agent().settings;
     let mut reader = ReplyReader::new(over.turn, &system.reading, settings);
-    reader.may_call(Callable::of(&it.capabilities, &it.agent().name));
+    reader.allow_calls(Callable::of(&it.capabilities, &it.agent().name));
     if system.format.is_some() {
-        reader.may_be_json();
+        reader.expect_json();
     }
     if !it.mind.cut_texts.is_empty() {
-        reader.continues();
+        reader.expect_continuation();
     }
     let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
     let limited = waits_ms.map(Duration::from_millis);

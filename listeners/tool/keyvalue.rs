@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::*;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
@@ -147,7 +147,7 @@ impl Default for KeyvalueLimits {
 #[non_exhaustive]
 pub struct Settings {
     /// The file with the values. The file is created if it doesn't exist.
-    pub file: Beside,
+    pub file: ManifestPath,
     /// The limits of the stored values.
     #[serde(default)]
     pub limits: KeyvalueLimits,

@@ -43,18 +43,18 @@ pub use command::orphans::{Orphans, adopt_orphans};
 /// returns `None`.
 ///
 /// Some listeners start this executable again, as a helper process that runs a program, or reads a
-/// PDF or a database. So a program whose `main` isn't [`pumphouse::cli()`] must call `begun` before
-/// everything else.
+/// PDF or a database. So a program whose `main` isn't [`pumphouse::cli()`] must call this function
+/// before everything else.
 ///
 /// ```
-/// use pumphouse::listeners::tool::begun;
+/// use pumphouse::listeners::tool::child_process;
 ///
-/// assert!(begun(std::env::args_os()).is_none());
+/// assert!(child_process(std::env::args_os()).is_none());
 /// ```
 #[must_use]
-pub fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn child_process(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let all: Vec<OsString> = arguments.into_iter().collect();
-    command::supervise::begun(all.clone())
-        .or_else(|| pdf::begun(all.clone()))
-        .or_else(|| sql::process::begun(all))
+    command::supervise::child_process(all.clone())
+        .or_else(|| pdf::child_process(all.clone()))
+        .or_else(|| sql::process::child_process(all))
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use pumphouse::client::{self, Address, Client, Incoming, Message as Answer, Push, Shown};
 use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::*;
 use pumphouse::secret::{Secret, Secrets};
 use pumphouse::wire::Code;
@@ -110,9 +110,9 @@ pub struct Settings {
     pub connect: String,
     /// A file with the token. Only the file's owner may have access to it. A Unix door needs no
     /// token.
-    pub token: Option<Beside>,
+    pub token: Option<ManifestPath>,
     /// A file with the certificates to trust for TLS. The default is the system's certificates.
-    pub ca: Option<Beside>,
+    pub ca: Option<ManifestPath>,
     /// The time limit of a question, in seconds.
     #[serde(default = "seconds")]
     pub seconds_max: u64,
@@ -152,7 +152,7 @@ pub fn other_organism(settings: &Settings) -> Result<Listener, String> {
     Ok(Listener::with_state(NAME, Arc::new(door))
         .own_namespace()
         .secrets(secret)
-        .extension(ListenerFiles::secret(settings.token.as_ref().map(Beside::path)))
+        .extension(ListenerFiles::secret(settings.token.as_ref().map(ManifestPath::path)))
         .on(ask)
         .describe("Asks another organism.")
         .effects(Effects::Outside)
@@ -160,7 +160,7 @@ pub fn other_organism(settings: &Settings) -> Result<Listener, String> {
         .stateless())
 }
 
-fn token(file: &Beside) -> Result<(String, Secret), String> {
+fn token(file: &ManifestPath) -> Result<(String, Secret), String> {
     let path = file.path();
     let text = secret_file::read(&path, REFUSED_MODES)
         .map_err(|why| format!("token: {}: {why}", path.display()))?;

@@ -89,7 +89,7 @@ pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
 
 /// If this process was started as a reader of PDFs, reads the PDF on standard input and returns the
 /// exit code. Otherwise returns `None`.
-pub(super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(super) fn child_process(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.into_iter().nth(1)? != READ {
         return None;
     }

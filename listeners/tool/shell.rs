@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, Besides};
+use pumphouse::listener::{ManifestPath, ManifestPaths};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ProgramOutput;
 use serde::Deserialize;
@@ -99,19 +99,19 @@ pub enum Reason {
 #[non_exhaustive]
 pub struct Settings {
     /// The programs that may run. `any` means every program.
-    pub programs: Besides,
+    pub programs: ManifestPaths,
     /// The folder in which the programs run, and which they may write. The default is the folder
     /// `work` beside the manifest, which is made if it doesn't exist.
-    pub root: Option<Beside>,
+    pub root: Option<ManifestPath>,
     /// Variables of the programs' environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Additional files and folders that the programs may read and execute.
     #[serde(default)]
-    pub read: Vec<Beside>,
+    pub read: Vec<ManifestPath>,
     /// Additional files and folders that the programs may write.
     #[serde(default)]
-    pub write: Vec<Beside>,
+    pub write: Vec<ManifestPath>,
     /// Whether the programs may use the network.
     #[serde(default)]
     pub network: Network,

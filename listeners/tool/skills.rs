@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pumphouse::bounded_yaml;
-use pumphouse::listener::Beside;
+use pumphouse::listener::ManifestPath;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -85,7 +85,7 @@ impl Default for SkillLimits {
 #[non_exhaustive]
 pub struct Settings {
     /// The folder that contains the skills' folders.
-    pub folder: Beside,
+    pub folder: ManifestPath,
     /// The limits of a folder of skills.
     #[serde(default)]
     pub limits: SkillLimits,

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use pumphouse::listeners::workflow::{Workflow, words::WorkflowResult};
-//! use pumphouse::listeners::{core, mind, tool::calculate::calculate};
+//! use pumphouse::listeners::{core, agent_support, tool::calculate::calculate};
 //! use pumphouse::prelude::*;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -17,7 +17,7 @@
 //!     "outputs": {"half": "${steps.half}"},
 //! }))?;
 //! let run = workflow.run(&serde_json::Map::new())?;
-//! let all = (core(), mind(), calculate(), workflow.listener());
+//! let all = (core(), agent_support(), calculate(), workflow.listener());
 //! let pump = pumphouse::builder().with(all).build()?.start();
 //! let result: WorkflowResult = pump.ask_element(run).await?.decode()?;
 //! assert_eq!(result.outputs.0, serde_json::json!({"half": "21"}));

@@ -54,7 +54,7 @@ use base::{VERSION, organism, traces};
 #[must_use]
 pub fn main(builder: Builder) -> ExitCode {
     // Some listeners start this executable as a child process. Such a child ends here.
-    if let Some(ended) = tool::begun(std::env::args_os()) {
+    if let Some(ended) = tool::child_process(std::env::args_os()) {
         return ended;
     }
     let _orphans = tool::adopt_orphans();

@@ -67,7 +67,7 @@ pub use on_each::{Check, Payloads};
 pub use organism_thread::{OrganismFold, OrganismThread};
 pub use pumphouse_macros::{FromContext, IntoEmit};
 pub use request::{Reply, Request};
-pub use setting::{Beside, Besides, CommandPart, DeclaredPayload};
+pub use setting::{CommandPart, DeclaredPayload, ManifestPath, ManifestPaths};
 pub(crate) use spec::{BoundHandler, HandlerKey, Run, Spec, Traits, Wakes};
 pub use spec::{Effects, Listener};
 pub use tree_emit::{Charge, Cost, Raise, Retry};

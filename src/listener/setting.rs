@@ -15,12 +15,12 @@ use crate::schema::{Schema, import, json};
 /// relative to the manifest's folder. If they come from elsewhere, the path stays as it is.
 ///
 /// ```
-/// use pumphouse::listener::Beside;
+/// use pumphouse::listener::ManifestPath;
 /// use serde::Deserialize;
 ///
 /// #[derive(Deserialize)]
 /// struct Settings {
-///     root: Beside,
+///     root: ManifestPath,
 /// }
 ///
 /// # fn main() -> Result<(), serde_json::Error> {
@@ -29,20 +29,20 @@ use crate::schema::{Schema, import, json};
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct ManifestPath {
     folder: PathBuf,
     text: String,
 }
 
-impl Beside {
+impl ManifestPath {
     /// The struct name that tells a manifest's deserializer to give a path with its folder.
-    pub(crate) const MARK: &str = "pumphouse::listener::Beside";
+    pub(crate) const MARK: &str = "pumphouse::listener::ManifestPath";
     /// The keys of the map that the manifest's deserializer gives for this struct name.
     pub(crate) const KEYS: [&str; 2] = ["folder", "text"];
 
     /// A path in a folder.
-    pub(crate) fn in_folder(folder: &Path, text: &str) -> Beside {
-        Beside { folder: folder.to_owned(), text: text.to_owned() }
+    pub(crate) fn in_folder(folder: &Path, text: &str) -> ManifestPath {
+        ManifestPath { folder: folder.to_owned(), text: text.to_owned() }
     }
 
     /// The path.
@@ -64,15 +64,15 @@ impl Beside {
     }
 }
 
-impl<P: Into<String>> From<P> for Beside {
-    fn from(path: P) -> Beside {
-        Beside { folder: PathBuf::new(), text: path.into() }
+impl<P: Into<String>> From<P> for ManifestPath {
+    fn from(path: P) -> ManifestPath {
+        ManifestPath { folder: PathBuf::new(), text: path.into() }
     }
 }
 
-impl<'de> Deserialize<'de> for Beside {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Beside, D::Error> {
-        from.deserialize_newtype_struct(Beside::MARK, One)
+impl<'de> Deserialize<'de> for ManifestPath {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ManifestPath, D::Error> {
+        from.deserialize_newtype_struct(ManifestPath::MARK, One)
     }
 }
 
@@ -84,11 +84,11 @@ impl<'de> Deserialize<'de> for Beside {
 /// use pumphouse::listener::CommandPart;
 ///
 /// let run: Vec<CommandPart> = serde_json::from_str(r#"["sleep", 5, true, ""]"#).unwrap();
-/// let words: Vec<&str> = run.iter().map(|it| it.beside().text()).collect();
+/// let words: Vec<&str> = run.iter().map(|it| it.manifest_path().text()).collect();
 /// assert_eq!(words, ["sleep", "5", "true", ""]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandPart(Beside);
+pub struct CommandPart(ManifestPath);
 
 impl CommandPart {
     /// The struct name that tells a manifest's deserializer to give a text with its folder.
@@ -96,7 +96,7 @@ impl CommandPart {
 
     /// The text, and the manifest's folder.
     #[must_use]
-    pub fn beside(&self) -> &Beside {
+    pub fn manifest_path(&self) -> &ManifestPath {
         &self.0
     }
 }
@@ -116,22 +116,22 @@ impl<'de> Deserialize<'de> for CommandPart {
 /// One path, or a list of them.
 ///
 /// ```
-/// use pumphouse::listener::Besides;
+/// use pumphouse::listener::ManifestPaths;
 ///
-/// let all: Besides = serde_json::from_str(r#"["a", "b"]"#).unwrap();
-/// let one: Besides = serde_json::from_str(r#""a""#).unwrap();
+/// let all: ManifestPaths = serde_json::from_str(r#"["a", "b"]"#).unwrap();
+/// let one: ManifestPaths = serde_json::from_str(r#""a""#).unwrap();
 /// assert_eq!((all.0.len(), one.0.len()), (2, 1));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it is a list")]
-pub struct Besides(
+pub struct ManifestPaths(
     /// The paths.
-    pub Vec<Beside>,
+    pub Vec<ManifestPath>,
 );
 
-impl<'de> Deserialize<'de> for Besides {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Besides, D::Error> {
-        from.deserialize_newtype_struct(Beside::MARK, Several)
+impl<'de> Deserialize<'de> for ManifestPaths {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ManifestPaths, D::Error> {
+        from.deserialize_newtype_struct(ManifestPath::MARK, Several)
     }
 }
 
@@ -235,59 +235,62 @@ impl<'de> Visitor<'de> for OnePart {
 struct One;
 
 impl<'de> Visitor<'de> for One {
-    type Value = Beside;
+    type Value = ManifestPath;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a path")
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Beside, D::Error> {
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<ManifestPath, D::Error> {
         from.deserialize_str(self)
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Beside, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ManifestPath, E> {
         match text {
             "" => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
             text => Ok(text.into()),
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Beside, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<ManifestPath, A::Error> {
         let mut all = BTreeMap::new();
         while let Some((key, value)) = from.next_entry::<String, String>()? {
             all.insert(key, value);
         }
-        let [folder, text] = Beside::KEYS.map(|it| all.remove(it).unwrap_or_default());
-        Ok(Beside { folder: folder.into(), text })
+        let [folder, text] = ManifestPath::KEYS.map(|it| all.remove(it).unwrap_or_default());
+        Ok(ManifestPath { folder: folder.into(), text })
     }
 }
 
 struct Several;
 
 impl<'de> Visitor<'de> for Several {
-    type Value = Besides;
+    type Value = ManifestPaths;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a path, or a list of paths")
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Besides, D::Error> {
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<ManifestPaths, D::Error> {
         from.deserialize_any(self)
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Besides, E> {
-        One.visit_str(text).map(|it| Besides(vec![it]))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ManifestPaths, E> {
+        One.visit_str(text).map(|it| ManifestPaths(vec![it]))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<Besides, A::Error> {
-        One.visit_map(from).map(|it| Besides(vec![it]))
+    fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<ManifestPaths, A::Error> {
+        One.visit_map(from).map(|it| ManifestPaths(vec![it]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Besides, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<ManifestPaths, A::Error> {
         let mut all = Vec::new();
         while let Some(value) = from.next_element()? {
             all.push(value);
         }
-        Ok(Besides(all))
+        Ok(ManifestPaths(all))
     }
 }

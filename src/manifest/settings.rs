@@ -11,7 +11,7 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-use crate::listener::{Beside, CommandPart, DeclaredPayload};
+use crate::listener::{CommandPart, DeclaredPayload, ManifestPath};
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
@@ -179,12 +179,12 @@ impl<'a> At<'a> {
         read.map_err(|it| self.findings.keep(self, it))
     }
 
-    /// Returns the manifest's folder and a path, as the fields of a [`Beside`].
+    /// Returns the manifest's folder and a path, as the fields of a [`ManifestPath`].
     fn beside(&self, path: &str) -> Result<impl Iterator<Item = (&'static str, String)>, Wrong> {
         let folder = self.findings.folder.clone().into_os_string().into_string();
         let unknown = |_| Wrong::Said("the manifest's folder has a name that is no text".into());
         let values = [folder.map_err(unknown)?, path.to_owned()];
-        Ok(Beside::KEYS.into_iter().zip(values))
+        Ok(ManifestPath::KEYS.into_iter().zip(values))
     }
 
     /// Returns a payload that the manifest declares, as the fields of a [`DeclaredPayload`].
@@ -312,7 +312,9 @@ impl<'de> Deserializer<'de> for At<'_> {
                 let expected = "a program or an argument".to_owned();
                 self.kept(Err(Wrong::Other { expected }))
             }
-            _ if name != Beside::MARK => self.kept(visitor.visit_newtype_struct(self.clone())),
+            _ if name != ManifestPath::MARK => {
+                self.kept(visitor.visit_newtype_struct(self.clone()))
+            }
             Value::Scalar(it) if it.kind == Plain::Text && !it.text.is_empty() => {
                 let pair = self.beside(&it.text);
                 self.kept(pair.and_then(|it| visitor.visit_map(MapDeserializer::new(it))))

@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use pumphouse::door::keep_programs_out;
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::Listener;
 use pumphouse::secret::{Secret, Secrets, of_variables};
 use serde::Deserialize;
@@ -89,24 +89,27 @@ const WORK_MODE: u32 = 0o700;
 #[derive(Clone, Copy)]
 pub(in super::super) enum Root<'a> {
     /// The folder that the settings name.
-    Named(&'a Beside),
+    Named(&'a ManifestPath),
     /// The folder `work` beside the manifest. It is made if it doesn't exist. The path is any one
     /// from the manifest, which has the manifest's folder.
-    Work(&'a Beside),
+    Work(&'a ManifestPath),
     /// The manifest's folder.
-    Manifests(&'a Beside),
+    Manifests(&'a ManifestPath),
 }
 
 impl<'a> Root<'a> {
     /// The folder that the settings name, or else the folder `work`. `home` is any path from the
     /// manifest.
-    pub(in super::super) fn named_or_work(named: Option<&'a Beside>, home: &'a Beside) -> Root<'a> {
+    pub(in super::super) fn named_or_work(
+        named: Option<&'a ManifestPath>,
+        home: &'a ManifestPath,
+    ) -> Root<'a> {
         named.map_or(Root::Work(home), Root::Named)
     }
 
     /// Returns the folder's path without links, and whether the pump makes it.
     fn found(self) -> Result<(String, bool), String> {
-        let home = |it: &Beside| match it.folder() {
+        let home = |it: &ManifestPath| match it.folder() {
             it if it.as_os_str().is_empty() => found(Path::new(".")),
             it => found(it),
         };
@@ -132,8 +135,8 @@ impl<'a> Root<'a> {
 pub(in super::super) struct Given<'a> {
     pub(in super::super) root: Root<'a>,
     pub(in super::super) env: BTreeMap<String, String>,
-    pub(in super::super) read: Vec<Beside>,
-    pub(in super::super) write: Vec<Beside>,
+    pub(in super::super) read: Vec<ManifestPath>,
+    pub(in super::super) write: Vec<ManifestPath>,
     pub(in super::super) network: Network,
     pub(in super::super) limits: CommandLimits,
 }
@@ -164,7 +167,7 @@ impl Bounds {
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
         keep_programs_out();
         let (folder, makes_folder) = given.root.found()?;
-        let all = |them: &[Beside]| {
+        let all = |them: &[ManifestPath]| {
             them.iter().map(|it| found(&it.path())).collect::<Result<Vec<String>, String>>()
         };
         let (read, mut write) = (all(&given.read)?, all(&given.write)?);

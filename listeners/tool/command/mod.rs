@@ -41,7 +41,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, CommandPart, DeclaredPayload};
+use pumphouse::listener::{CommandPart, DeclaredPayload, ManifestPath};
 use pumphouse::prelude::*;
 use pumphouse::secret::of_arguments;
 use serde::Deserialize;
@@ -126,7 +126,7 @@ pub struct Settings {
     pub input: Option<Input>,
     /// The folder in which the program runs, and which it may write. The default is the folder
     /// `work` beside the manifest, which is made if it doesn't exist.
-    pub root: Option<Beside>,
+    pub root: Option<ManifestPath>,
     /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -136,10 +136,10 @@ pub struct Settings {
     pub agent_context: ContextFields,
     /// Additional files and folders that the program may read and execute.
     #[serde(default)]
-    pub read: Vec<Beside>,
+    pub read: Vec<ManifestPath>,
     /// Additional files and folders that the program may write.
     #[serde(default)]
-    pub write: Vec<Beside>,
+    pub write: Vec<ManifestPath>,
     /// Whether the program may use the network.
     #[serde(default)]
     pub network: Network,
@@ -199,8 +199,8 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let Some((program, arguments)) = settings.run.split_first() else {
         return Err("`run` is empty: write a program, as in `run: [tr, a-z, A-Z]`".to_owned());
     };
-    let program = program.beside();
-    let text = |it: &CommandPart| it.beside().text().to_owned();
+    let program = program.manifest_path();
+    let text = |it: &CommandPart| it.manifest_path().text().to_owned();
     let arguments: Vec<String> = arguments.iter().map(text).collect();
     let takes = settings.takes.as_ref().map(typed::takes).transpose()?;
     if settings.env.contains_key(CONTEXT) && settings.agent_context != ContextFields::default() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::ManifestPath;
 
 /// The search path if neither the settings nor the pump's environment has a `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -18,7 +18,7 @@ pub(in super::super) fn search_path(env: &BTreeMap<String, String>) -> String {
 
 /// Returns the path of a program that the manifest names. A name with a `/` is a path relative to
 /// the manifest's folder. Any other name is looked up in the search path.
-pub(in super::super) fn find(program: &Beside, search: &str) -> Result<String, String> {
+pub(in super::super) fn find(program: &ManifestPath, search: &str) -> Result<String, String> {
     match program.text().contains('/') {
         true => at(program.folder(), program.text()),
         false => searched(program.text(), search),

@@ -49,7 +49,9 @@ const EVENTS_MAX: usize = 4;
 
 /// Runs this process as a supervisor or as a launcher, if its first argument is [`SUPERVISE`] or
 /// [`LAUNCH`], and returns the exit code. Otherwise returns `None`.
-pub(in super::super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(in super::super) fn child_process(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
         SUPERVISE => Some(supervise()),

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::ManifestPath;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -102,7 +102,7 @@ impl From<FileRefused> for Refused {
 #[non_exhaustive]
 pub struct Settings {
     /// The folder with the documents.
-    pub root: Beside,
+    pub root: ManifestPath,
     /// The limits of one request.
     #[serde(default)]
     pub limits: DocumentLimits,

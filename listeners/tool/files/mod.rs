@@ -33,7 +33,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -327,7 +327,7 @@ pub enum Reason {
 #[non_exhaustive]
 pub struct Settings {
     /// The root. No request reaches a file outside of this folder.
-    pub root: Beside,
+    pub root: ManifestPath,
     /// Whether the listener may only read.
     #[serde(default)]
     pub read_only: bool,

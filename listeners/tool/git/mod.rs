@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::clock;
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -60,7 +60,7 @@ const SECOND_US: u64 = 1_000_000;
 #[non_exhaustive]
 pub struct Settings {
     /// The folder that contains the repository's `.git` folder.
-    pub root: Beside,
+    pub root: ManifestPath,
     /// The author of commits, as `Name <address>`. The default is
     /// `pumphouse <pumphouse@localhost>`.
     pub author: Option<String>,

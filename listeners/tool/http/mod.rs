@@ -30,7 +30,7 @@ mod declared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, DeclaredPayload, Effects};
+use pumphouse::listener::{DeclaredPayload, Effects, ManifestPath};
 use pumphouse::prelude::*;
 use pumphouse::schema;
 use pumphouse::secret::of_url;
@@ -158,7 +158,7 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// A file with secret headers that are sent to these hosts. By default, there are no such
     /// headers.
-    pub credentials: Option<Beside>,
+    pub credentials: Option<ManifestPath>,
     /// The URL of all requests, for a listener that asks one service. Such a listener needs
     /// `takes`, too.
     pub url: Option<String>,
@@ -211,7 +211,7 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         _ => return Err("`url` and `takes` stand together, `method` only with them".to_owned()),
     };
     let timeout = settings.limits.listener_time();
-    let files = ListenerFiles::secret(settings.credentials.as_ref().map(Beside::path));
+    let files = ListenerFiles::secret(settings.credentials.as_ref().map(ManifestPath::path));
     let listener = listener.timeout(timeout).describe(text).effects(Effects::Outside);
     Ok(listener.secrets(secrets).extension(files))
 }

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::{Beside, CommandPart, Effects};
+use pumphouse::listener::{CommandPart, Effects, ManifestPath};
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
 use pumphouse::secret::{Secrets, of_arguments};
@@ -135,7 +135,7 @@ pub struct Settings {
     #[serde(default)]
     pub command: Vec<CommandPart>,
     /// The server's URL. `None` if the pump starts the server.
-    pub url: Option<Beside>,
+    pub url: Option<ManifestPath>,
     /// The bearer token that is sent to a server at a URL. The default is to send none.
     pub bearer: Option<String>,
     /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
@@ -145,7 +145,7 @@ pub struct Settings {
     #[serde(default)]
     pub tools: Vec<String>,
     /// The folder in which the program runs. The default is the manifest's folder.
-    pub root: Option<Beside>,
+    pub root: Option<ManifestPath>,
     /// The rule by which descriptions of tools are accepted. The default is [`Trust::Recorded`].
     pub trust: Option<Trust>,
     /// Whether the server is believed which of its tools may be called twice with the effect of
@@ -224,8 +224,8 @@ fn program_of(
     program: &CommandPart,
     arguments: &[CommandPart],
 ) -> Result<(String, Transport, Record), String> {
-    let program = program.beside();
-    let text = |it: &CommandPart| it.beside().text().to_owned();
+    let program = program.manifest_path();
+    let text = |it: &CommandPart| it.manifest_path().text().to_owned();
     let arguments: Vec<String> = arguments.iter().map(text).collect();
     let path = programs::find(program, &programs::search_path(&settings.env))?;
     let words = [&[program.text().to_owned()][..], &arguments].concat();

@@ -25,7 +25,7 @@ mod cached_answers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::*;
 use pumphouse::secret::{Secret, Secrets};
 use reqwest::Url;
@@ -87,7 +87,7 @@ pub struct Settings {
     pub url: String,
     /// A file with the token for the service: `{"service", "auth_type": "bearer", "token",
     /// "principal"}`.
-    pub auth: Option<Beside>,
+    pub auth: Option<ManifestPath>,
     /// The pod of the agents that ask. By default, requests name no pod.
     pub pod: Option<String>,
     /// The name of the organism. The default is the name of the pod.
@@ -119,7 +119,7 @@ impl Settings {
 #[non_exhaustive]
 pub struct AgentSettings {
     /// A file with the agent's own token. The default is the service's `auth`.
-    pub auth: Option<Beside>,
+    pub auth: Option<ManifestPath>,
     /// The pod of the agent. The default is the service's `pod`.
     pub pod: Option<String>,
 }
@@ -151,7 +151,7 @@ struct Caller {
 }
 
 impl Caller {
-    fn read(pod: Option<&str>, auth: Option<&Beside>) -> Result<Caller, String> {
+    fn read(pod: Option<&str>, auth: Option<&ManifestPath>) -> Result<Caller, String> {
         let pod = header("pod", pod)?;
         let token = auth.map(|it| Token::read(&it.path())).transpose()?;
         Ok(Caller { pod, token })
@@ -199,7 +199,7 @@ pub fn service(settings: &Settings) -> Result<Listener, String> {
         callers.filter_map(|it| it.token.as_ref().map(Token::secret)).cloned().collect();
     let (secrets, kept) = (Secrets::new(tokens.clone()), Kept::default());
     let files = settings.agents.values().map(|it| &it.auth).chain([&settings.auth]).flatten();
-    let files = ListenerFiles::secret(files.map(Beside::path));
+    let files = ListenerFiles::secret(files.map(ManifestPath::path));
     let service = Service { web, url, organism, common, agents, kept, secrets };
     Ok(Listener::with_state(NAME, Arc::new(service))
         .own_namespace()

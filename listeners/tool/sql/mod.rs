@@ -18,7 +18,7 @@ pub(super) mod process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::ManifestPath;
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ impl Default for SqlLimits {
 #[non_exhaustive]
 pub struct Settings {
     /// The database's file, which must exist.
-    pub file: Beside,
+    pub file: ManifestPath,
     /// The limits of one query.
     #[serde(default)]
     pub limits: SqlLimits,

@@ -192,7 +192,9 @@ fn has_write_ahead_log(path: &str) -> bool {
 
 /// If this process was started as a reader of a database, runs statements until the pump closes the
 /// socket, and returns the exit code. Otherwise returns `None`.
-pub(in super::super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(in super::super) fn child_process(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != READ {
         return None;

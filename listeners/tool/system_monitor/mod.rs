@@ -15,7 +15,7 @@ use std::fs;
 use std::io::Read as _;
 use std::sync::Arc;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::ManifestPath;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -145,10 +145,10 @@ pub struct Unmeasured {
 pub struct Settings {
     /// A folder on each disk that is measured. The default is `/`.
     #[serde(default = "root")]
-    pub disks: Vec<Beside>,
+    pub disks: Vec<ManifestPath>,
 }
 
-fn root() -> Vec<Beside> {
+fn root() -> Vec<ManifestPath> {
     vec!["/".into()]
 }
 
@@ -170,14 +170,14 @@ pub fn system_monitor(settings: &Settings) -> Result<Listener, String> {
 }
 
 async fn measure(
-    State(disks): State<Arc<Vec<Beside>>>,
+    State(disks): State<Arc<Vec<ManifestPath>>>,
     Measure { metrics }: Measure,
 ) -> Result<Measured, Unmeasured> {
     let wants = |it: Metric| metrics.is_empty() || metrics.contains(&it);
     all(&disks, wants).map_err(|text| Unmeasured { text: clean(&text) })
 }
 
-fn all(disks: &[Beside], wants: impl Fn(Metric) -> bool) -> Result<Measured, String> {
+fn all(disks: &[ManifestPath], wants: impl Fn(Metric) -> bool) -> Result<Measured, String> {
     let (mut load, mut memory, mut processes) = (None, None, None);
     let (mut disk_all, mut process) = (Vec::new(), Vec::new());
     if wants(Metric::Cpu) {
@@ -205,7 +205,7 @@ fn file(path: &str) -> Result<String, String> {
     read.map(|_| lossy(&bytes)).map_err(|error| format!("{path}: {error}"))
 }
 
-fn disk(at: &Beside) -> Result<Disk, String> {
+fn disk(at: &ManifestPath) -> Result<Disk, String> {
     let path = at.path();
     let shown = path.display().to_string();
     let there = rustix::fs::statvfs(&path).map_err(|error| format!("{shown}: {error}"))?;

@@ -96,7 +96,7 @@ fn effect(stage: &Stage, effect: &Effect) -> String {
         }
         Effect::Kept(_, Ok(())) => "sent".to_owned(),
         Effect::Kept(_, Err(it)) => format!("not sent {}", it.code),
-        Effect::Came(_, message) => format!("its handler hears of {}", message.name().local()),
+        Effect::Arrived(_, message) => format!("its handler hears of {}", message.name().local()),
         Effect::Cancel(_) => "a handler is told to stop".to_owned(),
         Effect::Leave(listener) => format!("{} gives a place back", name(*listener)),
     }

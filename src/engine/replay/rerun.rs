@@ -17,7 +17,7 @@ use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::Ready;
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::route::{Receiver, Registered, Routes};
-use crate::engine::worker::outcome::{came_to, check};
+use crate::engine::worker::outcome::{check, outcome_of};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, HandlerCall, Target};
 use crate::log;
@@ -347,7 +347,7 @@ impl<P: Port> Replay<'_, P> {
         let mut now = Vec::new();
         let sent = std::mem::take(&mut *host.sent());
         let sent = sent.into_iter().map(|it| check(routes, limits.inside, it));
-        for step in sent.chain([came_to(routes, limits.inside, receiver.listener, ended)]) {
+        for step in sent.chain([outcome_of(routes, limits.inside, receiver.listener, ended)]) {
             let is_beyond = |ready: &Ready| {
                 is_beyond(&ready.target, receiver.listener, routes, ready) || before.began(ready)
             };

@@ -112,8 +112,8 @@ impl Thread {
         out.batch.entries.push(draft);
         let begins = entry.seq() == 1 && world.routes.any_takes_folds(receivers);
         self.remember(&entry, begins, world.limits.entries_at_hand_max);
-        if let Some(came) = &mut out.came {
-            came.push(entry.clone());
+        if let Some(entries) = &mut out.new_entries {
+            entries.push(entry.clone());
         }
         note_receivers(&entry, receivers, world, out);
         for receiver in receivers {
@@ -157,7 +157,7 @@ impl Thread {
         }
         let at_work = self.running.iter().filter(|((_, it), _)| *it == receiver.listener);
         let hears = at_work.filter_map(|(_, it)| it.arrivals.clone());
-        out.effects.extend(hears.map(|it| Effect::Came(it, entry.clone())));
+        out.effects.extend(hears.map(|it| Effect::Arrived(it, entry.clone())));
     }
 
     /// Notes that the receiver's listener has this message to handle, if the listener has `wakes`.

@@ -77,7 +77,7 @@ pub(crate) struct Step {
     /// Requests of threads to their tree. Empty between events.
     pub(crate) requests: VecDeque<TreeRequest>,
     /// The entries that this event led to. None if no listener of the organism has `wakes`.
-    pub(crate) came: Option<Vec<Entry>>,
+    pub(crate) new_entries: Option<Vec<Entry>>,
     /// The tree's budget while the tree handles an event.
     pub(crate) ledger: Ledger,
     /// The first charge of this event that didn't fit the budget: its entry, and the fault.
@@ -142,7 +142,7 @@ pub(crate) enum Effect {
     /// Tells a handler that the log has its emissions, or the fault because of which they failed.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Tells a running handler that a message came for its listener.
-    Came(ArrivalSignal, Entry),
+    Arrived(ArrivalSignal, Entry),
     /// Tells a handler to stop.
     Cancel(CancellationToken),
     /// Gives back the place of a handler that never began.

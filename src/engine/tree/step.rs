@@ -191,7 +191,7 @@ impl Tree {
         let at = event.thread().clone();
         out.undelivered.clear();
         let mut noted = out.later.len();
-        out.came = world.routes.any_wakes.then(Vec::new);
+        out.new_entries = world.routes.any_wakes.then(Vec::new);
         self.look_at_clock(world, out);
         self.carry_out_requests(world, out);
         self.take(event, world, out);
@@ -201,9 +201,9 @@ impl Tree {
         self.carry_out_requests(world, out);
         self.warn(world, out);
         noted = self.note_timings(noted, world, out);
-        while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
-            out.came = Some(Vec::new());
-            self.wake_by(&came, world, out);
+        while let Some(entries) = out.new_entries.take().filter(|it| !it.is_empty()) {
+            out.new_entries = Some(Vec::new());
+            self.wake_by(&entries, world, out);
             self.carry_out_requests(world, out);
             self.warn(world, out);
             noted = self.note_timings(noted, world, out);
@@ -214,9 +214,9 @@ impl Tree {
     /// may have come while the listener's handler still ran. In that case the delivery is due at
     /// once. Returns the index of the next timing.
     fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
-        let came = out.came.as_deref().unwrap_or_default();
+        let entries = out.new_entries.as_deref().unwrap_or_default();
         let first = self.let_go + self.since.len();
-        self.since.extend(came.iter().cloned());
+        self.since.extend(entries.iter().cloned());
         let mut due = Vec::new();
         for timing in &mut out.later[from..] {
             match timing {
@@ -227,7 +227,7 @@ impl Tree {
                 Timing::Over(key) => drop(self.wakeable.remove(key)),
                 Timing::Asked(key, since) => {
                     let own = |it: &Entry| it.thread() == &key.thread && it.seq() == key.seq;
-                    let from = first + came.iter().position(own).map_or(0, |at| at + 1);
+                    let from = first + entries.iter().position(own).map_or(0, |at| at + 1);
                     let asked = UnhandledMessage { before: std::mem::take(since), from };
                     self.unhandled.insert(key.clone(), asked);
                 }
@@ -275,12 +275,12 @@ impl Tree {
     }
 
     /// Starts the deliveries that wait for one of these entries.
-    fn wake_by(&mut self, came: &[Entry], world: &World<'_>, out: &mut Step) {
+    fn wake_by(&mut self, entries: &[Entry], world: &World<'_>, out: &mut Step) {
         let woken_by = |key: &Key| {
             let wakes = world.routes.listeners[key.listener].wakes?;
             let later = &self.threads.get(&key.thread)?.later;
             let waiting = &later.get(&(key.seq, key.listener))?.entry;
-            let because = came.iter().find(|it| is_woken(wakes, waiting, it))?;
+            let because = entries.iter().find(|it| is_woken(wakes, waiting, it))?;
             Some((key.clone(), because.id().clone()))
         };
         let mut due: Vec<(Key, EntryId)> = self.wakeable.iter().filter_map(woken_by).collect();

@@ -356,7 +356,7 @@ impl<P: Port> Worker<P> {
                 Effect::Tell(observer, push, news) => tell(&*observer, push, news),
                 Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
-                Effect::Came(hears, message) => hears.hear(&message),
+                Effect::Arrived(hears, message) => hears.hear(&message),
                 Effect::Cancel(cancel) => cancel.cancel(),
                 Effect::Leave(listener) => self.leave(listener),
             }
@@ -569,7 +569,7 @@ pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             Effect::Tell(observer, push, it @ PushEvent::Refused(_)) => tell(&*observer, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Cancel(cancel) => cancel.cancel(),
-            Effect::Tell(..) | Effect::Start(_) | Effect::Came(..) | Effect::Leave(_) => {}
+            Effect::Tell(..) | Effect::Start(_) | Effect::Arrived(..) | Effect::Leave(_) => {}
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::worker::driver::{Task, TaskStage, Worker};
 use crate::engine::worker::handoff;
-use crate::engine::worker::outcome::{Ended, came_to};
+use crate::engine::worker::outcome::{Ended, outcome_of};
 use crate::engine::worker::tree_slot::TreeSlot;
 use crate::listener::{Awake, Boxed, Emit, HandlerCall, Run};
 use crate::wire::Fault;
@@ -157,5 +157,5 @@ fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
         Err(_) => Outcome::Panicked,
     };
     shared.counts.handled(listener, outcome);
-    came_to(&shared.routes, shared.limits.inside, listener, ended)
+    outcome_of(&shared.routes, shared.limits.inside, listener, ended)
 }

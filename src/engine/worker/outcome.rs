@@ -16,7 +16,7 @@ use crate::wire::{Checked, Code, Fault};
 pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
 
 /// Returns the checked emissions of a handler that ended. The caller counts the outcome.
-pub(crate) fn came_to(
+pub(crate) fn outcome_of(
     routes: &Routes,
     inside: XmlLimits,
     listener: usize,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Number, Value as Json, json};
 
-use crate::listener::{Beside, Listener};
+use crate::listener::{Listener, ManifestPath};
 use crate::listeners::feed::definition::{Inject, Transform};
 use crate::listeners::feed::injection::{BlockForm, Injection};
 use crate::listeners::feed::{Definition, Feeds, Source};
@@ -72,9 +72,9 @@ impl Reader<'_> {
 
     /// The credential file of a service: `auth`, or else `service-auth/<service>.json`, if there is
     /// such a file.
-    fn credential(&self, name: &str, node: &Node) -> Option<Beside> {
+    fn credential(&self, name: &str, node: &Node) -> Option<ManifestPath> {
         match node.key("auth") {
-            Some(auth) => auth.text().map(|it| Beside::in_folder(self.folder(), it)),
+            Some(auth) => auth.text().map(|it| ManifestPath::in_folder(self.folder(), it)),
             None => existing(self.folder(), name),
         }
     }
@@ -303,13 +303,13 @@ fn transform(node: &Node) -> Transform {
 }
 
 /// The file `service-auth/<service>.json` in a folder, if there is one.
-fn existing(folder: &Path, service: &str) -> Option<Beside> {
+fn existing(folder: &Path, service: &str) -> Option<ManifestPath> {
     let file = format!("service-auth/{service}.json");
     // A symbolic link that leads nowhere counts as a file here, and so does a file whose folder
     // can't be searched: each is reported as a mistake.
     let found = folder.join(&file).symlink_metadata();
     let is_missing = found.is_err_and(|it| it.kind() == ErrorKind::NotFound);
-    (!is_missing).then(|| Beside::in_folder(folder, &file))
+    (!is_missing).then(|| ManifestPath::in_folder(folder, &file))
 }
 
 /// A feed of a service in the form of `feeds.json`. None if the feed is switched off.

@@ -197,7 +197,7 @@ async fn photographed(dialect: Dialect, first: Script) -> Vec<PromptMessage> {
     let agent = agent.settings(settings).peers(["camera"]);
     let question = agent.ask("What is it?").unwrap();
     let camera = Listener::new("camera").on(shoot).may_emit::<Attachment>();
-    let builder = pumphouse::builder().with((core(), mind())).with(camera);
+    let builder = pumphouse::builder().with((core(), agent_support())).with(camera);
     let pump = builder.with(agent.listener()).build().unwrap().start();
     pump.ask_element(question).await.unwrap();
     pump.shutdown().await.unwrap();

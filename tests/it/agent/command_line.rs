@@ -100,7 +100,8 @@ async fn a_door_shows_a_transcript_while_it_is_written() {
     let agent = oracle(Scripted::replies([FIRST.into(), "<response>42</response>".into(), slow]));
     let question = |text: &str| Push::element(agent.ask(text).unwrap());
     let questions = [question("Six times seven?"), question("Sure?")];
-    let builder = pumphouse::builder().with((core(), mind(), tool::calculate::calculate(), door));
+    let builder =
+        pumphouse::builder().with((core(), agent_support(), tool::calculate::calculate(), door));
     let pump = builder.with(agent.listener()).build().unwrap().start();
     let mut client = Client::connect(&*address).await.unwrap();
     let thread = client.tell(&questions[0]).await.unwrap().thread;

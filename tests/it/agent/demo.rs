@@ -44,7 +44,7 @@ impl World {
         let note = move |key: &str, it: &LookUp| {
             visits.lock().unwrap().insert(key.to_owned(), it.clone());
         };
-        let staff = (core(), mind(), tool::calculate::calculate());
+        let staff = (core(), agent_support(), tool::calculate::calculate());
         let all = (staff, demo(sleep, note), self.disk.log());
         pumphouse::builder().with(all).workers(2).build().unwrap()
     }

@@ -97,7 +97,7 @@ fn came(example: &Path, are_agents: bool) -> String {
     let agent = agent.metadata(declared(example)).peers(CALLED.map(|(name, _)| name));
     let question = agent.ask("Write.").unwrap();
     let called: Vec<Listener> = CALLED.map(|it| called(it, are_agents)).into();
-    let all = ((core(), mind()), called, agent.listener(), disk.log());
+    let all = ((core(), agent_support()), called, agent.listener(), disk.log());
     let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&sim);
     let asked = sim.run(pump.tell_element(question)).unwrap().unwrap();
     sim.rest().unwrap();

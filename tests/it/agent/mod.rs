@@ -50,7 +50,7 @@ use std::time::Duration;
 
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::words::{Response, Stopped};
-use pumphouse::listeners::{core, mind, tool};
+use pumphouse::listeners::{agent_support, core, tool};
 use pumphouse::log::{Flags, Log, MemoryLog};
 use pumphouse::model::{Prompt, Script, Scripted};
 use pumphouse::prelude::*;
@@ -71,7 +71,7 @@ pub(crate) fn unmarked(text: &str) -> String {
 /// A pump with an agent named `oracle` that may calculate.
 fn start(log: &Arc<dyn Log>, agent: Agent) -> Pump {
     let log = log.clone();
-    let builder = pumphouse::builder().with((core(), mind()));
+    let builder = pumphouse::builder().with((core(), agent_support()));
     let builder = builder.with(tool::calculate::calculate()).with(agent.listener());
     builder.with(move |it: &mut Builder| it.log(log)).build().unwrap().start()
 }

@@ -30,7 +30,8 @@ fn report(example: &Path) -> String {
     });
     let agent = Agent::new("researcher", Arc::new(model)).peers(CALLED.map(|(name, _)| name));
     let question = agent.ask("Write.").unwrap();
-    let all = ((core(), mind()), Vec::from(CALLED.map(speaker)), agent.listener(), disk.log());
+    let all =
+        ((core(), agent_support()), Vec::from(CALLED.map(speaker)), agent.listener(), disk.log());
     let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&sim);
     let asked = sim.run(pump.tell_element(question)).unwrap().unwrap();
     sim.rest().unwrap();

@@ -144,7 +144,7 @@ async fn check(dialect: Dialect, seed: u64) {
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["files"]);
     let question = agent.ask("Write them.").unwrap();
     let tool = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();
-    let builder = pumphouse::builder().with((core(), mind(), tool, agent.listener()));
+    let builder = pumphouse::builder().with((core(), agent_support(), tool, agent.listener()));
     let pump = builder.build().unwrap().start();
     let answer = pump.ask_element(question).await.unwrap();
     assert_eq!(answer.decode::<Response>().unwrap().text, "Done.");

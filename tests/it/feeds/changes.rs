@@ -213,7 +213,7 @@ internal_actions:
 #[test]
 fn whoever_is_no_agent_has_no_feeds() {
     let world = World::new(&[]);
-    let all = (world.listeners(), mind());
+    let all = (world.listeners(), agent_support());
     let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&world.sim);
     let remove = feed::words::RemoveContextFeed { id: "a".into() };
     let refused = world.sim.run(pump.ask::<feed::words::ContextFeedRefused>(remove)).unwrap();

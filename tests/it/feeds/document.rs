@@ -140,7 +140,7 @@ fn every_feed_of_the_document_is_had_and_shown() {
     let feeds = declared.remove("context_feeds").unwrap();
     let world = World::new(&[(0, "<response>Done.</response>")]);
     let agent = world.agent(&[]).feeds(feeds);
-    let staff = mind().into_iter().chain(SOURCES.map(source)).collect();
+    let staff = agent_support().into_iter().chain(SOURCES.map(source)).collect();
     let came = world.play(agent, staff, &["Go."]);
     let asked = came.entries.iter().filter(|it| &*it.from == "feed");
     let asked = asked.filter_map(|it| {

@@ -13,7 +13,7 @@ mod world;
 use std::sync::{Arc, Mutex};
 
 use pumphouse::listeners::agent::Agent;
-use pumphouse::listeners::{core, mind, tool};
+use pumphouse::listeners::{agent_support, core, tool};
 use pumphouse::log::Flags;
 use pumphouse::model::{Prompt, Role, Scripted};
 use pumphouse::prelude::*;
@@ -42,7 +42,7 @@ fn agent(model: Scripted) -> Agent {
 
 /// A pump with an agent, and what else.
 fn start(agent: Agent, more: Vec<Listener>) -> Pump {
-    let staff = (core(), mind(), tool::calculate::calculate());
+    let staff = (core(), agent_support(), tool::calculate::calculate());
     pumphouse::builder().with((staff, agent.listener(), more)).build().unwrap().start()
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pumphouse::listeners::agent::words::Response;
+use pumphouse::listeners::agent_support;
 use pumphouse::listeners::feed::{Definition, Source};
 use pumphouse::listeners::metadata::{Field, Fields, Kind};
-use pumphouse::listeners::mind;
 use pumphouse::prelude::*;
 use pumphouse::sim::Disk;
 use serde_json::json;
@@ -122,7 +122,7 @@ fn a_feed_refers_to_the_feed_of_its_own_agent() {
     let (disk, sim) = (Disk::new(&world.sim), &world.sim);
     let start = || {
         let agents = (abe.clone().listener(), ada.clone().listener());
-        let all = (world.listeners(), mind(), agents);
+        let all = (world.listeners(), agent_support(), agents);
         pumphouse::builder().with(all).with(disk.log()).workers(1).build().unwrap().start_on(sim)
     };
     let pump = start();

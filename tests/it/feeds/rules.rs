@@ -260,7 +260,7 @@ fn content_for_one_turn_is_in_no_parameters_of_later_turns() {
     let weather_feed = Definition::on_demand("weather", Source::listener("weather"));
     let feeds = [weather_feed, Definition::on_demand("summary", about)];
     let world = World::new(&[(0, ON), (0, ON), (0, DONE)]);
-    let mut all = mind();
+    let mut all = agent_support();
     all.push(Listener::new("weather").on(weather));
     let came = world.play(world.agent(&feeds), all, &["Go."]);
     let asked = came.world.asked.lock().unwrap();
@@ -282,7 +282,7 @@ fn what_is_asked_while_feeds_are_had_is_answered_too() {
     let world = World::new(&[(0, DONE)]).saying(&[(5, Ok("a"))]);
     let agent = world.agent(&[teller("news")]);
     let (first, second) = (agent.ask("One?").unwrap(), agent.ask("Two?").unwrap());
-    let all = (world.listeners(), mind(), agent.listener());
+    let all = (world.listeners(), agent_support(), agent.listener());
     let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&world.sim);
     let other = pump.clone();
     let both = async {
@@ -360,7 +360,7 @@ fn an_agent_that_stopped_is_no_content() {
     for (broken, params) in [(below, text), (beside, json!({}))] {
         let world = World::new(&[(0, DONE)]);
         let feed = Definition::on_demand("news", Source::listener("broken").params(params));
-        let mind = mind().into_iter().chain([broken]).collect();
+        let mind = agent_support().into_iter().chain([broken]).collect();
         let came = world.play(world.agent(&[feed]), mind, &["Go."]);
         let gone = "<context_feed id=\"news\" status=\"unavailable\">\n[Feed unavailable]\n\
             </context_feed>";
@@ -389,7 +389,7 @@ fn what_an_agent_said_before_it_stopped_is_stale() {
     let params = json!({"text": "How is it?"});
     let feed = Definition::on_demand("news", Source::listener("newsman").params(params));
     let agent = world.agent(&[feed]);
-    let mind = mind().into_iter().chain([news.listener()]).collect();
+    let mind = agent_support().into_iter().chain([news.listener()]).collect();
     let came = world.play(agent, mind, &["Go."]);
     assert!(came.late[0].contains("All is quiet."), "{:?}", came.late);
     let stale = "<context_feed id=\"news\" status=\"stale\" as_of=\"2026-01-01T00:00:0";

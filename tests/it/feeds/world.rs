@@ -142,7 +142,7 @@ impl World {
 
     /// Asks an agent these, one after another, and waits until nothing is left to do.
     pub(super) fn ask(&self, agent: Agent, questions: &[&str]) -> Came {
-        self.play(agent, mind(), questions)
+        self.play(agent, agent_support(), questions)
     }
 
     pub(super) fn play(&self, agent: Agent, mind: Vec<Listener>, questions: &[&str]) -> Came {

@@ -1,7 +1,7 @@
 //! Agents in manifests.
 
 use pumphouse::listeners::agent::words::Response;
-use pumphouse::listeners::{core, mind};
+use pumphouse::listeners::{agent_support, core};
 use pumphouse::manifest::Manifest;
 use pumphouse::prelude::*;
 use serde_json::Value;
@@ -217,7 +217,7 @@ fn an_agent_without_its_staff_is_a_complaint() {
 #[test]
 fn an_agent_may_call_its_peers_and_what_it_relies_on() {
     let manifest = read_in("organism.yaml", SOUND).unwrap();
-    let plan = pumphouse::builder().with((core(), mind(), manifest)).build().unwrap();
+    let plan = pumphouse::builder().with((core(), agent_support(), manifest)).build().unwrap();
     let it = plan.listeners().iter().find(|it| it.name == "researcher").unwrap();
     assert_eq!(it.text.as_deref(), Some("Finds things out."));
     assert_eq!(it.peers.as_deref(), Some(&["calculate".to_owned(), "oracle".to_owned()][..]));
@@ -253,7 +253,7 @@ async fn a_manifest_has_a_working_agent() {
     let scene = folder();
     let file = scene.path("organism.yaml");
     let manifest = read_in(&file, std::fs::read(&file).unwrap()).unwrap();
-    let plan = pumphouse::builder().with((core(), mind(), manifest)).build().unwrap();
+    let plan = pumphouse::builder().with((core(), agent_support(), manifest)).build().unwrap();
     let pump = plan.start();
     let bytes = QUESTION.trim().as_bytes().to_vec();
     let question = pumphouse::xml::read(

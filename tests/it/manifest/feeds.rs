@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pumphouse::listeners::{core, mind};
+use pumphouse::listeners::{agent_support, core};
 use pumphouse::manifest::Manifest;
 
 use super::mistakes::{Case, found};
@@ -214,7 +214,7 @@ fn an_agent_with_feeds_and_metadata_is_built() {
     let builder = pumphouse::builder().with(pumphouse::listeners::factories);
     let file = Path::new("organism.yaml");
     let manifest = Manifest::read(file, SOUND.as_bytes(), &environment, &builder).unwrap();
-    assert!(pumphouse::builder().with((core(), mind(), manifest)).build().is_ok());
+    assert!(pumphouse::builder().with((core(), agent_support(), manifest)).build().is_ok());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use pumphouse::listeners::action::words::{Action, Dialect as Written};
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
-use pumphouse::listeners::{core, mind};
+use pumphouse::listeners::{agent_support, core};
 use pumphouse::model::{Remote, Wire};
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
@@ -357,7 +357,7 @@ async fn cut(recording: &Recording, cuts: Vec<usize>) -> (usize, Vec<String>) {
     let tools: Vec<Listener> = names.into_iter().map(tool).collect();
     let asking: Vec<(usize, Element)> =
         cuts.into_iter().map(|it| (it, agent.ask(&format!("Cut at {it}.")).unwrap())).collect();
-    let builder = pumphouse::builder().with((core(), mind(), tools, agent.listener()));
+    let builder = pumphouse::builder().with((core(), agent_support(), tools, agent.listener()));
     let pump = builder.build().unwrap().start();
     let one = async |(at, question): (usize, Element)| {
         let answer = pump.ask_element(question).await.unwrap();

@@ -10,7 +10,7 @@ use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::Response;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use pumphouse::listeners::metadata::{Field, Fields};
-use pumphouse::listeners::{core, mind, tool};
+use pumphouse::listeners::{agent_support, core, tool};
 use pumphouse::model::{Attached, Call, Model as _, Prompt, Remote, Wire};
 use pumphouse::prelude::*;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn requests(wire: Wire, dialect: Dialect) -> Vec<Value> {
     let agent = agent.metadata(Fields::new([statuses]).unwrap());
     let question = agent.ask("What is six times seven?").unwrap();
     let teller = Listener::with_state("teller", Arc::<AtomicUsize>::default()).on(tell).stateless();
-    let staff = (core(), mind(), tool::calculate::calculate());
+    let staff = (core(), agent_support(), tool::calculate::calculate());
     let builder = pumphouse::builder().with((staff, teller, agent.listener()));
     let pump = builder.build().unwrap().start();
     let answer = pump.ask_element(question).await.unwrap();

@@ -7,7 +7,7 @@ use pumphouse::listeners::action::words::ActionResult;
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::Response;
-use pumphouse::listeners::{core, mind, tool};
+use pumphouse::listeners::{agent_support, core, tool};
 use pumphouse::log::{Log, MemoryLog};
 use pumphouse::manifest::{Manifest, Mistakes};
 use pumphouse::model::{Call, Kind, Model, Piece, Provider, Remote, Stop, Usage, Wire};
@@ -309,7 +309,7 @@ async fn asked_six_times_seven(model: Remote) -> (String, bool) {
     let question = agent.ask("What is six times seven?").unwrap();
     let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
     let kept = log.clone();
-    let builder = pumphouse::builder().with((core(), mind()));
+    let builder = pumphouse::builder().with((core(), agent_support()));
     let builder = builder.with(tool::calculate::calculate()).with(agent.listener());
     let pump = builder.with(move |it: &mut Builder| it.log(kept)).build().unwrap().start();
     let answer = pump.ask_element(question).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent_context::{AgentContext, CallingAgent, FIELDS, Variables};
 use pumphouse::listeners::metadata::{Field, Fields};
-use pumphouse::listeners::{core, mind};
+use pumphouse::listeners::{agent_support, core};
 use pumphouse::model::Scripted;
 use pumphouse::prelude::*;
 
@@ -33,7 +33,7 @@ async fn context(tool: Listener, reply: &'static str) -> (AgentContext, ThreadId
     let coder = Agent::new("coder", Arc::new(model)).peers(["tool"]).metadata(fields);
     let coder = coder.workspace("/srv/project");
     let ask = coder.ask("Go.").unwrap();
-    let all = (core(), mind(), coder.listener(), tool);
+    let all = (core(), agent_support(), coder.listener(), tool);
     let pump = pumphouse::builder().with(all).build().unwrap().start();
     let thread = pump.ask_element(ask).await.unwrap().thread().clone();
     for thread in [thread.child("tool", 0), thread.clone()] {

@@ -11,7 +11,7 @@ use pumphouse::engine::Port as _;
 use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::workflow::Workflow;
 use pumphouse::listeners::workflow::words::{WorkflowFailed, WorkflowResult};
-use pumphouse::listeners::{core, mind};
+use pumphouse::listeners::{agent_support, core};
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
 use serde_json::{Value, json};
@@ -85,7 +85,8 @@ impl World {
     fn start(&self) -> Pump {
         let workflow = |it: Value| Workflow::from_json(it).unwrap().listener();
         let tool = Listener::with_state("tool", self.clone()).on(work).idempotent().stateless();
-        let all = (core(), mind(), tool, workflow(fifty::order()), workflow(fifty::pack()));
+        let all =
+            (core(), agent_support(), tool, workflow(fifty::order()), workflow(fifty::pack()));
         let plan = pumphouse::builder().with((all, self.disk.log())).workers(2).build();
         plan.unwrap().start_on(&self.sim)
     }

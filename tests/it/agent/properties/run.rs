@@ -10,7 +10,7 @@ use pumphouse::listeners::agent::settings::{Calls, Settings};
 use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Interrupt};
 use pumphouse::listeners::agent::{Agent, ask};
 use pumphouse::listeners::metadata::{Field, Fields};
-use pumphouse::listeners::{core, mind};
+use pumphouse::listeners::{agent_support, core};
 use pumphouse::log::Log;
 use pumphouse::model::{Prompt, Scripted};
 use pumphouse::prelude::*;
@@ -198,7 +198,7 @@ impl Run {
         let hail = Listener::new("teller").on(async |Hail { mark }: Hail| Made(mark)).idempotent();
         let hush = Listener::new("mute").on(async |_: Hush| {}).idempotent();
         let wish = Listener::new("genie").on(wish).on(grant).idempotent().grant::<Timers>();
-        let staff = (core(), mind(), tool, hail, hush, wish);
+        let staff = (core(), agent_support(), tool, hail, hush, wish);
         let agents = (self.oracle().listener(), self.friend().listener());
         let builder = pumphouse::builder().with((staff, agents, self.disk.log())).workers(2);
         builder.build().unwrap()
