@@ -7,9 +7,14 @@ use std::collections::BTreeMap;
 use saphyr_parser::{Event, Parser};
 use serde::de::DeserializeOwned;
 
-use crate::limits::{MANIFEST_BYTES_MAX, MANIFEST_DEPTH_MAX, MANIFEST_NODES_MAX};
+/// The most bytes of a text: enough for a manifest with some thousands of listeners.
+pub const BYTES_MAX: usize = 256 << 10;
+/// How deep lists and maps may be nested, settings of listeners included.
+pub const DEPTH_MAX: usize = 32;
+/// The most values of a text. An alias counts as many values as it expands to.
+pub const NODES_MAX: usize = 32 << 10;
 
-/// Reads a value from a YAML text with the limits of a manifest.
+/// Reads a value from a YAML text with the limits that manifests have, too.
 ///
 /// ```
 /// # extern crate pumphouse_ground as pumphouse;
@@ -23,8 +28,8 @@ use crate::limits::{MANIFEST_BYTES_MAX, MANIFEST_DEPTH_MAX, MANIFEST_NODES_MAX};
 /// ```
 ///
 /// # Errors
-/// Returns a sentence if the text is no YAML, is over one of [`MANIFEST_BYTES_MAX`],
-/// [`MANIFEST_DEPTH_MAX`] and [`MANIFEST_NODES_MAX`], or has another value than is expected.
+/// Returns a sentence if the text is no YAML, is over one of [`BYTES_MAX`],
+/// [`DEPTH_MAX`] and [`NODES_MAX`], or has another value than is expected.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     check(text)?;
     serde_yaml::from_str(text).map_err(|it| it.to_string())
@@ -41,29 +46,28 @@ struct Count {
 }
 
 fn check(text: &str) -> Result<(), String> {
-    if text.len() > MANIFEST_BYTES_MAX {
-        return Err(format!("it has more than {MANIFEST_BYTES_MAX} bytes"));
+    if text.len() > BYTES_MAX {
+        return Err(format!("it has more than {BYTES_MAX} bytes"));
     }
     let mut count = Count::default();
-    let too_deep = || {
-        format!("it has lists or keys within one another to more than {MANIFEST_DEPTH_MAX} levels")
-    };
+    let too_deep =
+        || format!("it has lists or keys within one another to more than {DEPTH_MAX} levels");
     for event in Parser::new_from_str(text) {
         let event = event.map_err(|error| {
             let before = text.chars().take(error.marker().index());
-            match before.filter(|it| matches!(it, '[' | '{')).count() > MANIFEST_DEPTH_MAX {
+            match before.filter(|it| matches!(it, '[' | '{')).count() > DEPTH_MAX {
                 true => too_deep(),
                 false => error.to_string(),
             }
         })?;
         count.take(&event.0);
-        if count.nodes > MANIFEST_NODES_MAX {
+        if count.nodes > NODES_MAX {
             return Err(format!(
-                "it has more than {MANIFEST_NODES_MAX} values; an alias counts as all that it \
+                "it has more than {NODES_MAX} values; an alias counts as all that it \
                  stands for"
             ));
         }
-        if count.open.len() > MANIFEST_DEPTH_MAX {
+        if count.open.len() > DEPTH_MAX {
             return Err(too_deep());
         }
     }
@@ -123,6 +127,6 @@ mod tests {
     #[test]
     fn what_is_no_yaml_is_told_with_its_place() {
         assert!(wrong("a: [1,\nb: }").contains("line 2"), "{}", wrong("a: [1,\nb: }"));
-        assert!(wrong(&"x".repeat(MANIFEST_BYTES_MAX + 1)).starts_with("it has more than"));
+        assert!(wrong(&"x".repeat(BYTES_MAX + 1)).starts_with("it has more than"));
     }
 }

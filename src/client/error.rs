@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::limits::KEPT_BYTES_MAX;
+use crate::client::KEPT_BYTES_MAX;
 use crate::wire::Fault;
 use crate::wire::core::{Huh, SystemThreadError};
 use crate::xml;

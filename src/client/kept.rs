@@ -3,11 +3,8 @@
 
 use std::collections::VecDeque;
 
+use crate::client::limits::{KEPT_BYTES_MAX, MESSAGE_BYTES};
 use crate::client::{Error, Incoming};
-use crate::limits::KEPT_BYTES_MAX;
-
-/// How many bytes a message counts for beside its own: about what a small one takes in memory.
-const MESSAGE_BYTES: usize = 1_024;
 
 /// Messages in the order in which they came.
 #[derive(Debug, Default)]

@@ -26,6 +26,7 @@
 mod address;
 mod error;
 mod follow;
+mod limits;
 mod kept;
 mod message;
 mod push;
@@ -43,24 +44,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
 use crate::id::{EntryId, ThreadId};
-use crate::limits::{KEPT_BYTES_MAX, XmlLimits};
+use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{self, Framing, Profile, Splitter};
 use address::Stream;
 use kept::Kept;
+use limits::{FOUND_MAX, LIMITS, READ_BYTES};
 
 pub use address::{Address, NoAddress};
 pub use error::Error;
 pub use follow::Follow;
+pub use limits::KEPT_BYTES_MAX;
 pub use message::{Incoming, Message, Shown};
 pub use push::Push;
 pub use resume::Resuming;
 
-/// The most answers that `Client::found` remembers.
-const FOUND_MAX: usize = 64;
-/// The size of the read buffer.
-const READ_BYTES: usize = 64 * 1024;
 /// A connection to a pump.
 ///
 /// Pushes are pipelined: [`push`](Client::push) only queues a push. The client sends queued pushes
@@ -134,8 +133,8 @@ impl Client {
         Client {
             stream,
             framing,
-            splitter: Splitter::new(XmlLimits::FROM_PUMP),
-            limits: XmlLimits::FROM_PUMP,
+            splitter: Splitter::new(LIMITS),
+            limits: LIMITS,
             buffer: vec![0; READ_BYTES].into(),
             out: Vec::new(),
             written: 0,

@@ -6,18 +6,11 @@ use std::io;
 use std::time::Duration;
 
 use crate::client::kept::Kept;
+use crate::client::limits::{PATIENCE, PAUSE_US, UNANSWERED_MAX};
 use crate::client::{Address, Client, Error, Incoming, Push, Shown, follow};
 use crate::clock;
 use crate::id::ThreadId;
 use crate::wire::Code;
-
-/// How many pushes may be unanswered. A further push has to wait.
-const UNANSWERED_MAX: usize = 1_024;
-/// How long the client waits after a failed attempt to connect, in microseconds: at first, and at
-/// most.
-const PAUSE_US: (u64, u64) = (5_000, 1_000_000);
-/// How long the client tries to connect before it gives up, unless the caller sets another time.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client that survives lost connections.
 ///
@@ -404,7 +397,7 @@ mod tests {
         }
         let identity = "ada".to_owned();
         let last = Incoming::Authenticated(Authenticated { identity });
-        client.waiting.push_last(crate::limits::KEPT_BYTES_MAX, last.clone());
+        client.waiting.push_last(crate::client::KEPT_BYTES_MAX, last.clone());
         assert!(matches!(client.push(&push).await, Err(Error::Full)));
         assert_eq!(client.unanswered(), UNANSWERED_MAX);
         assert_eq!(client.recv().await.unwrap(), last);

@@ -11,19 +11,6 @@ const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
 
-/// How many times parts of one value may be held against parts of its JSON Schema. Such a check
-/// takes well below a microsecond, and a handler that checks shares its thread with others. The
-/// checks of each value are counted before they begin.
-pub const SCHEMA_CHECKS_MAX: u64 = 5_000_000;
-
-/// How many schemas may stand in one another while a value is held against its JSON Schema: each
-/// takes a part of the thread's stack.
-pub const SCHEMA_NESTED_MAX: usize = 2_000;
-
-/// How many bytes the JSON Schema of a tool may have in a request to a model. Each request repeats
-/// it, and providers count it as tokens of the prompt.
-pub const TOOL_SCHEMA_BYTES_MAX: usize = 64 * KIB;
-
 /// No bound. People write it as the word `unlimited`.
 pub const UNLIMITED: u64 = u64::MAX;
 
@@ -104,31 +91,6 @@ impl<'a> From<&'a mut XmlLimits> for Amount<'a> {
     }
 }
 
-/// The most bytes of a manifest: enough for some thousands of listeners.
-pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
-/// How deep lists and maps may be nested in a manifest, settings of listeners included.
-pub const MANIFEST_DEPTH_MAX: usize = 32;
-/// The most values in a manifest. A YAML alias counts as many values as it expands to.
-pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
-/// The most bytes of a file with a model's scripted replies: those of thousands of long turns.
-pub const SCRIPT_BYTES_MAX: u64 = 64 * MIB as u64;
-/// The most bytes of a file with the certificates of authorities: twenty times those of a system.
-pub const AUTHORITY_BYTES_MAX: u64 = 4 * MIB as u64;
-/// The most bytes of messages that a client keeps while it waits for something else: four of the
-/// largest messages.
-pub const KEPT_BYTES_MAX: usize = 64 * MIB;
-/// The most bytes of a table of prices: seven times the size of the table that ships.
-pub const PRICES_BYTES_MAX: usize = 256 * KIB;
-/// The most bytes of a file that holds an agent's prompt. Prompts are far shorter.
-pub const PROMPT_BYTES_MAX: usize = MIB;
-
-/// The most seconds of one run of `pumphouse eval`, unless `--seconds` says otherwise.
-pub const EVAL_SECONDS_MAX: u64 = 300;
-/// The most runs of a case in `pumphouse eval`: enough to measure a rate of 1 in 1,000.
-pub const EVAL_RUNS_MAX: u32 = 10_000;
-/// The most runs of `pumphouse eval` at once.
-pub const EVAL_AT_ONCE_MAX: usize = 1_024;
-
 /// How long batches and commits are kept small after a use of the priority lane, in microseconds.
 /// Therefore a client that pushes a few times per second doesn't wait for a large batch.
 pub const HURRY_US: u64 = 500_000;
@@ -172,15 +134,6 @@ impl XmlLimits {
     /// The default bounds of documents that listeners emit. Results may be larger than requests.
     pub const INSIDE: XmlLimits =
         XmlLimits { message_bytes_max: 16 * MIB, nodes_max: 1_600_000, ..XmlLimits::DOOR };
-    /// The bounds of what a pump writes to its clients: those of what listeners emit, and room for
-    /// the envelope around it.
-    pub const FROM_PUMP: XmlLimits = XmlLimits {
-        message_bytes_max: XmlLimits::INSIDE.message_bytes_max + 64 * KIB,
-        depth_max: XmlLimits::INSIDE.depth_max + 8,
-        nodes_max: XmlLimits::INSIDE.nodes_max + 1_024,
-        bindings_max: XmlLimits::INSIDE.bindings_max + 8,
-        ..XmlLimits::INSIDE
-    };
     /// The bounds of documents from trusted files. The module `xml` takes 1 GiB at the most.
     pub const FILE: XmlLimits = XmlLimits {
         message_bytes_max: u32::MAX as usize,

@@ -46,13 +46,13 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// assert_eq!(gate.takes().count(), 2);
     /// ```
     #[must_use]
-    pub fn on_each<P: Payloads, A>(mut self, f: impl Handler<A> + Clone) -> Listener<S>
+    pub fn on_each<P: Payloads, A>(mut self, f: impl Handler<A> + Copy) -> Listener<S>
     where
         A: Arguments<S, Last = Element>,
     {
         for (schema, read) in P::all() {
             self.spec.needs.push(Need::Accept(Cow::Borrowed(schema)));
-            self = self.bind(HandlerKey::Route(schema.name.clone()), f.clone(), read);
+            self = self.bind(HandlerKey::Route(schema.name.clone()), f, read);
         }
         self
     }

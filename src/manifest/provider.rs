@@ -4,7 +4,7 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::limits::MANIFEST_BYTES_MAX;
+use crate::bounded_yaml;
 use crate::manifest::check::check;
 use crate::manifest::document::Document;
 use crate::manifest::expand_variables::Environment;
@@ -56,7 +56,7 @@ pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Describe
 /// larger file.
 pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
+    let most = u64::try_from(bounded_yaml::BYTES_MAX).unwrap_or(u64::MAX);
     regular_file::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::limits::{MANIFEST_BYTES_MAX, MANIFEST_DEPTH_MAX, MANIFEST_NODES_MAX};
+use crate::bounded_yaml::{BYTES_MAX, DEPTH_MAX, NODES_MAX};
 use crate::manifest::mistake::{Mistake, Place, cut};
 
 /// A value with its place.
@@ -111,9 +111,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
 /// Returns the text of a manifest, without a byte order mark.
 fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
     let start = Place::new(1, 1);
-    if bytes.len() > MANIFEST_BYTES_MAX {
-        return Err(over("manifest_bytes_max", MANIFEST_BYTES_MAX, start)
-            .advice("is it a manifest at all?"));
+    if bytes.len() > BYTES_MAX {
+        return Err(over("manifest_bytes_max", BYTES_MAX, start).advice("is it a manifest at all?"));
     }
     let no_text = |valid: &[u8], what: &str| {
         let valid = String::from_utf8_lossy(valid);
@@ -167,8 +166,7 @@ fn over(limit: &str, max: usize, place: Place) -> Mistake {
 }
 
 fn too_deep(place: Place) -> Mistake {
-    over("manifest_depth_max", MANIFEST_DEPTH_MAX, place)
-        .advice("put fewer lists and keys into one another")
+    over("manifest_depth_max", DEPTH_MAX, place).advice("put fewer lists and keys into one another")
 }
 
 /// Counts the brackets that are open before a character. The parser looks ahead, and may fail on
@@ -225,7 +223,7 @@ impl<'a> Reader<'a> {
             Some(Err(error)) => {
                 let at = error.marker();
                 let place = Place::new(at.line(), at.col() + 1);
-                if open_before(self.text, at.index()) > MANIFEST_DEPTH_MAX {
+                if open_before(self.text, at.index()) > DEPTH_MAX {
                     return Err(too_deep(place));
                 }
                 Err(Mistake::new(place, format!("this is no YAML: {}", error.info())))
@@ -277,8 +275,8 @@ impl<'a> Reader<'a> {
 
     fn count(&mut self, more: usize, place: Place) -> Result<(), Mistake> {
         self.nodes += more;
-        match self.nodes > MANIFEST_NODES_MAX {
-            true => Err(over("manifest_nodes_max", MANIFEST_NODES_MAX, place)
+        match self.nodes > NODES_MAX {
+            true => Err(over("manifest_nodes_max", NODES_MAX, place)
                 .advice("an alias counts as all that it stands for; write less")),
             false => Ok(()),
         }
@@ -286,7 +284,7 @@ impl<'a> Reader<'a> {
 
     fn deeper(&mut self, place: Place) -> Result<(), Mistake> {
         self.depth += 1;
-        match self.depth > MANIFEST_DEPTH_MAX {
+        match self.depth > DEPTH_MAX {
             true => Err(too_deep(place)),
             false => Ok(()),
         }

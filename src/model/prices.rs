@@ -10,9 +10,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::bounded_yaml;
-use crate::limits::PRICES_BYTES_MAX;
 use crate::model::Price;
 use crate::regular_file;
+
+/// The most bytes of a table of prices: seven times the size of the table that ships.
+const PRICES_BYTES_MAX: u64 = 256 << 10;
 
 /// A table of the prices and windows of providers' models.
 ///
@@ -73,11 +75,11 @@ impl Prices {
     /// Reads a table from a file.
     ///
     /// # Errors
-    /// If the file can't be read, has more than [`PRICES_BYTES_MAX`] bytes, or holds no table.
+    /// If the file can't be read, has more than 256 KiB, or holds no table.
     pub fn read(file: impl AsRef<Path>) -> Result<Prices, NoPrices> {
         let file = file.as_ref();
         let wrong = |text: &dyn fmt::Display| NoPrices(format!("{}: {text}", file.display()));
-        let most = u64::try_from(PRICES_BYTES_MAX).unwrap_or(u64::MAX);
+        let most = PRICES_BYTES_MAX;
         let text = regular_file::text(file, most).map_err(|it| wrong(&it))?;
         text.parse().map_err(|it| wrong(&it))
     }

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::limits::SCRIPT_BYTES_MAX;
 use crate::model::play::{Sleeper, play};
 use crate::model::{Boxed, Details, Error, Kind, Model, Price, PriceSource, Prompt, Reply, Script};
 use crate::regular_file;
@@ -15,6 +14,9 @@ use crate::regular_file;
 use file::Written;
 
 pub use file::NoScript;
+
+/// The most bytes of a file with scripted replies: those of thousands of long turns.
+const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// A model with scripted replies.
 ///

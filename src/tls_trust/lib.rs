@@ -8,8 +8,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
-use pumphouse_ground::limits::AUTHORITY_BYTES_MAX;
 use pumphouse_ground::regular_file;
+
+/// The most bytes of a file with the certificates of authorities: twenty times those of a system.
+const AUTHORITY_BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the configuration of a TLS client. The client trusts the certificates in the PEM file
 /// `authority`. Without such a file, it trusts the certificate authorities that this system trusts.

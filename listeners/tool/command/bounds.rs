@@ -181,41 +181,33 @@ impl Bounds {
             Network::None => Sockets::Local,
             Network::Any => Sockets::All,
         };
-        let limits = given.limits;
-        let attempts = Attempts::default();
-        let hidden = Secrets::new(secrets.iter().cloned());
-        Ok(Bounds {
+        let bounds = Bounds {
             folder,
             makes_folder,
             environment,
             read,
             write,
             sockets,
-            limits,
-            attempts,
-            secrets,
-            hidden,
-        })
+            ..Bounds::closed(given.limits)
+        };
+        Ok(bounds.with_secrets(secrets))
     }
 
     /// Makes bounds without any socket, and with only the files that every program may use. Doors
     /// needn't look for such a program, since it can't connect to any.
     pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
         let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
-        let (read, write, sockets) = (Vec::new(), Vec::new(), Sockets::None);
-        let (folder, attempts) = ("/".to_owned(), Attempts::default());
-        let (secrets, hidden) = Default::default();
         Bounds {
-            folder,
+            folder: "/".to_owned(),
             makes_folder: false,
             environment,
-            read,
-            write,
-            sockets,
+            read: Vec::new(),
+            write: Vec::new(),
+            sockets: Sockets::None,
             limits,
-            attempts,
-            secrets,
-            hidden,
+            attempts: Attempts::default(),
+            secrets: Vec::new(),
+            hidden: Secrets::default(),
         }
     }
 

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::bounded_yaml;
 use crate::cli::base::screen::Failure;
 use crate::client::Address;
 use crate::door::Tokens;
 use crate::engine::{Builder, Complaints, Plan};
-use crate::limits::MANIFEST_BYTES_MAX;
 use crate::listener::{Capabilities, Described};
 use crate::listeners;
 use crate::listeners::tool::command::NetworkPrograms;
@@ -326,7 +326,7 @@ pub(crate) fn here() -> Option<&'static Path> {
 /// the file is too large.
 pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
+    let most = u64::try_from(bounded_yaml::BYTES_MAX).unwrap_or(u64::MAX);
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

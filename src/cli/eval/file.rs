@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::base::organism::{bytes_of, told};
 use crate::cli::base::screen::Failure;
-use crate::limits::EVAL_RUNS_MAX;
+use crate::cli::eval::limits::RUNS_MAX;
 use crate::listener::Capabilities;
 use crate::manifest::{self, Document, Mistake, Mistakes};
 use crate::model::UnknownModel;
@@ -180,8 +180,8 @@ impl Suite {
         let (sheet, mistake) =
             (&self.sheet, |path: &str, text: &str| self.document.mistake(path, text));
         let mut all = Vec::new();
-        if !(1..=EVAL_RUNS_MAX).contains(&sheet.runs) {
-            let text = format!("a whole number from 1 to {EVAL_RUNS_MAX} is expected");
+        if !(1..=RUNS_MAX).contains(&sheet.runs) {
+            let text = format!("a whole number from 1 to {RUNS_MAX} is expected");
             all.push(mistake("runs", &text));
         }
         if sheet.cases.is_empty() {

@@ -11,6 +11,7 @@
 //! - [`result`]: the result of all runs, and the file that keeps it for later comparison.
 //! - [`table`]: the result as a table for people, beside an earlier result.
 
+mod limits;
 mod file;
 mod expect;
 mod ask;
@@ -39,12 +40,12 @@ use crate::cli::log::show::story;
 use crate::cli::serve;
 use crate::engine::{Builder, Pump};
 use crate::id::ThreadId;
-use crate::limits::{EVAL_AT_ONCE_MAX, EVAL_RUNS_MAX, EVAL_SECONDS_MAX};
 use crate::log::Durability;
 use crate::manifest::{Manifest, Mistakes};
 use crate::wire::Timestamp;
 use ask::Asker;
 use file::Suite;
+use limits::{AT_ONCE_MAX, RUNS_MAX, SECONDS_MAX};
 use play::{Player, Run};
 use result::{EvalResult, ResultFile};
 
@@ -86,7 +87,7 @@ pub(crate) struct Eval {
     file: PathBuf,
     /// How often each case runs. [default: what the file says, else 1]
     #[arg(long, value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(EVAL_RUNS_MAX)))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
     runs: Option<u32>,
     /// How many runs go on at once.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_once)]
@@ -95,7 +96,7 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// How many seconds an answer of the agent or of the judge may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = EVAL_SECONDS_MAX,
+    #[arg(long, value_name = "SECONDS", default_value_t = SECONDS_MAX,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Writes the result into a file, once all runs are done.
@@ -108,8 +109,8 @@ pub(crate) struct Eval {
 }
 
 fn at_once(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|it| (1..=EVAL_AT_ONCE_MAX).contains(it));
-    number.ok_or_else(|| format!("a whole number from 1 to {EVAL_AT_ONCE_MAX}"))
+    let number = text.parse().ok().filter(|it| (1..=AT_ONCE_MAX).contains(it));
+    number.ok_or_else(|| format!("a whole number from 1 to {AT_ONCE_MAX}"))
 }
 
 impl Eval {

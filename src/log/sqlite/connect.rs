@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::log::sqlite::files::{Db, FileLock};
+use crate::log::sqlite::limits::STATEMENTS_MAX;
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
@@ -19,8 +20,6 @@ use crate::log::{Durability, Error};
 pub(super) const WAL_BYTES_KEPT: u32 = 320 << 20;
 /// How long a statement waits for other programs that have locked the file.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
-/// How many prepared statements a connection caches.
-const STATEMENTS_MAX: usize = 64;
 
 /// Opens a connection for writing, and makes an empty file if there is none. The caller checks what
 /// kind of file it is.

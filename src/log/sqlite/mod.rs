@@ -1,6 +1,7 @@
 //! A log in one SQLite file. One thread writes, a few threads read, and one copies the write-ahead
 //! log into the database file.
 
+mod limits;
 mod backup;
 mod check;
 mod checkpoint;
@@ -34,6 +35,7 @@ use crate::id::ThreadId;
 use crate::log::admit::{Job, Origins};
 use crate::log::chain::Head;
 use crate::log::entry::{Batch, Entry, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::sqlite::limits::BATCHES_MAX;
 use crate::log::verify::Report;
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
@@ -47,9 +49,6 @@ use schema::FileKind;
 use shared_state::Shared;
 use write::{Caches, Command, Commits, Writer};
 
-/// How many batches may wait in the channel to the writer. If the channel is full, callers wait.
-/// The writer's own queue takes the same number of batches, not counting the priority lane.
-const BATCHES_MAX: usize = 1_024;
 /// Two readers read one half each of a page if a half may have at least this many entries. A read
 /// that begins with the first entry and has no upper bound is left to one reader.
 const PART_ENTRIES_MIN: usize = 256;

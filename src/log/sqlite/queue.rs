@@ -8,18 +8,11 @@ use crate::limits::HURRY_US;
 use crate::log::Error;
 use crate::log::admit::Job;
 use crate::log::entry::Receipt;
-use crate::log::sqlite::BATCHES_MAX;
+use crate::log::sqlite::limits::{
+    BATCHES_MAX, GROUP_BYTES_MAX, GROUP_ENTRIES_IN_HURRY, GROUP_ENTRIES_MAX,
+};
 use crate::log::sqlite::write::Command;
 
-/// Once a commit has this many entries, no further batch is added to it. The longer wait would
-/// outweigh the syncs that are saved. Four marks count as one entry.
-const GROUP_ENTRIES_MAX: usize = 16_384;
-/// Once the bodies of a commit have this many bytes, no further batch is added to it. This bounds
-/// the wait and SQLite's memory.
-const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// The smallest bound of a commit's entries while the priority lane is in use. A batch of that lane
-/// has to wait for the commit under way, so commits are kept short.
-const GROUP_ENTRIES_IN_HURRY: usize = 8;
 /// About how many microseconds one entry takes, with a page to write and to sync. While the
 /// priority lane is in use, the entries of a commit may take about as long as its sync. If a sync
 /// is slow, fewer entries wouldn't make the wait much shorter.

@@ -13,6 +13,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::chain::{self, Head};
 use crate::log::entry::{Entry, Flags, State, ThreadRecord, ThreadSummary};
 use crate::log::sqlite::files::Db;
+use crate::log::sqlite::limits::{READ_REQUESTS_MAX, REMEMBERED_MAX};
 use crate::log::sqlite::row::{COLUMNS, Raw, THREADS, Thread, Words, text};
 use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
@@ -21,10 +22,6 @@ use crate::name::Name;
 /// How many readers there are. While one of them is busy with a long walk over the log, the other
 /// answers.
 pub(super) const READERS: usize = 2;
-/// How many queries may wait in the channel. If the channel is full, callers wait.
-const READ_REQUESTS_MAX: usize = 256;
-/// How many names and how many threads a reader caches.
-const REMEMBERED_MAX: usize = 65_536;
 /// How many commits are read in one transaction. Between two transactions, the writer can start the
 /// write-ahead log from its beginning again.
 pub(super) const COMMITS_AT_ONCE: u64 = 64;

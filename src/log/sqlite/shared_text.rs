@@ -5,13 +5,9 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::log::Error;
+use crate::log::sqlite::limits::{BODY_BYTES_MAX, SHARES_MAX};
 use crate::log::sqlite::read::{Reader, signed};
 use crate::log::sqlite::row::Raw;
-
-/// The largest body that may share text or be shared from. This bounds the work for one entry.
-pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The most shares of one entry. This bounds the work for one entry as well.
-pub(super) const SHARES_MAX: usize = 16;
 
 /// A piece of shared text: `length` bytes of the source's row, from `start` on, belong after the
 /// first `at` bytes of the entry's own row.

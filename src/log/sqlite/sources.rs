@@ -10,16 +10,14 @@ use memchr::memmem::Finder;
 use rustc_hash::FxHashMap;
 
 use crate::log::entry::Entry;
-use crate::log::sqlite::shared_text::{BODY_BYTES_MAX, SHARES_MAX, Share};
+use crate::log::sqlite::limits::{
+    BODY_BYTES_MAX, CACHED_BODIES_BYTES_MAX, CACHED_BODIES_MAX, SHARES_MAX,
+};
+use crate::log::sqlite::shared_text::Share;
 
 /// The shortest text that is shared. A share costs a row in the file, and a query when the body is
 /// read.
 const CONTENT_BYTES_MIN: usize = 512;
-/// How many bodies of a thread are cached. Few are enough, because an agent's turn repeats text
-/// that the agent sent shortly before.
-const BODIES_MAX: usize = 16;
-/// The most bytes of all cached bodies. A larger cache is emptied.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A search for a text looks for only this many of its first bytes, so that a long text needs no
 /// long preparation.
 const BEGINNING_BYTES: usize = 32;
@@ -111,7 +109,7 @@ impl Sources {
 
     fn add(&mut self, thread: u64, position: u64, body: &[u8]) {
         let Some(content) = content(body) else { return };
-        if self.bytes > BYTES_MAX {
+        if self.bytes > CACHED_BODIES_BYTES_MAX {
             *self = Sources::default();
         }
         let beginning = &body[content.start..content.start + BEGINNING_BYTES];
@@ -119,7 +117,7 @@ impl Sources {
         let sources = self.threads.entry(thread).or_default();
         sources.push_back(Source { position, body: body.to_vec(), content, beginning });
         self.bytes += body.len();
-        if sources.len() > BODIES_MAX {
+        if sources.len() > CACHED_BODIES_MAX {
             self.bytes -= sources.pop_front().map_or(0, |it| it.body.len());
         }
     }

@@ -24,6 +24,7 @@ use crate::log::mark_bytes::MarkWriter;
 use crate::log::sqlite::checkpoint::{self, Checkpointer, Due, WalBounds};
 use crate::log::sqlite::connect::{self, Lock};
 use crate::log::sqlite::files::Db;
+use crate::log::sqlite::limits::{NAMES_MAX, THREADS_MAX};
 use crate::log::sqlite::queue::{Next, Precedence, Queue, QueuedBatch};
 use crate::log::sqlite::read::{CLIENT_ID, READERS, ReadRequest};
 use crate::log::sqlite::shared_state::Shared;
@@ -32,10 +33,6 @@ use crate::log::sqlite::sources::Sources;
 use crate::log::{Error, Health};
 use crate::name::Name;
 
-/// How many threads' records are cached between commits. A thread that isn't cached costs a query.
-const THREADS_MAX: usize = 65_536;
-/// How many numbers of payload names are cached between commits.
-const NAMES_MAX: usize = 16_384;
 /// The wait before a checkpoint is retried because another one is under way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
 /// The text of the error for a failed checkpoint.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
-use crate::limits::{ActionLimits, PROMPT_BYTES_MAX, UNLIMITED};
+use crate::limits::{ActionLimits, UNLIMITED};
 use crate::listener::{Listener, Need};
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
@@ -31,6 +31,9 @@ use crate::regular_file;
 use crate::reply::Streaming;
 use crate::schema::{self, Schema, nearest};
 use crate::xml;
+
+/// The most bytes of a file that holds an agent's prompt. Prompts are far shorter.
+const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
 /// Names that are refused if the namespace of a listener's payloads contains its name. The
 /// namespace would be one of the pump's own.
@@ -395,7 +398,7 @@ impl Reader<'_> {
     fn words(&self, node: &Node, path: &str) -> Option<String> {
         let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
         let file = beside(self.file, at.text()?);
-        let wrong = match regular_file::text(&file, PROMPT_BYTES_MAX as u64) {
+        let wrong = match regular_file::text(&file, PROMPT_BYTES_MAX) {
             Ok(text) => return Some(text.trim_end().to_owned()),
             Err(error) if error.kind() == ErrorKind::FileTooLarge => {
                 format!("a prompt has at most {PROMPT_BYTES_MAX} bytes (prompt_bytes_max)")

@@ -8,9 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::Wire;
 use super::property_names::{Names, names_of};
-use crate::limits::TOOL_SCHEMA_BYTES_MAX;
 use crate::model::Tool;
 use crate::schema::import::target;
+
+/// How many bytes the JSON Schema of a tool may have in a request to a model. Each request repeats
+/// it, and providers count it as tokens of the prompt.
+const TOOL_SCHEMA_BYTES_MAX: usize = 64 << 10;
 
 /// The keywords that say nothing about a value.
 const SILENT: [&str; 9] = [

@@ -5,7 +5,15 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::bounds::at_once;
-use crate::limits::{SCHEMA_CHECKS_MAX, SCHEMA_NESTED_MAX};
+
+/// How many times parts of one value may be held against parts of its JSON Schema. Such a check
+/// takes well below a microsecond, and a handler that checks shares its thread with others. The
+/// checks of each value are counted before they begin.
+const SCHEMA_CHECKS_MAX: u64 = 5_000_000;
+
+/// How many schemas may stand in one another while a value is held against its JSON Schema: each
+/// takes a part of the thread's stack.
+const SCHEMA_NESTED_MAX: usize = 2_000;
 
 /// Counts the checks of a value. The error says which limit they cross.
 pub(super) fn within_limits(root: &Value, value: &Value) -> Result<(), String> {

@@ -236,7 +236,7 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
     let (_directory, path) = place();
     let log = SqliteLog::open(&path, Durability::Full).unwrap();
     keep(&log, batch(&["a"], &[]));
-    let append = |seq| log.append(long(seq, shared_text::BODY_BYTES_MAX + 1));
+    let append = |seq| log.append(long(seq, limits::BODY_BYTES_MAX + 1));
     // The writer always has batches to write, 320 MiB in all.
     let mut waiting: VecDeque<_> = (1..=8).map(append).collect();
     for seq in 9..=5_000 {
