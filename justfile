@@ -41,8 +41,12 @@ demo:
     cargo run -- demo
 
 # The speed table, in about a minute.
-bench *args:
-    cargo run --profile dist -- bench {{ args }}
+bench *args: _dist
+    cargo run --profile dist -p pumphouse-bench -- {{ args }}
+
+# What the benchmarks measure.
+_dist:
+    cargo build --profile dist
 
 # Rewrites the golden files from what the tests see; read the diff before you commit it.
 bless:
@@ -54,7 +58,7 @@ doc:
 # Instructions for parse, check, encode, append and hop, counted under valgrind.
 counts *args:
     command -v gungraun-runner >/dev/null || cargo install --locked gungraun-runner
-    cargo bench --bench counts {{ args }}
+    cargo bench -p pumphouse-bench --bench counts {{ args }}
 
 # Kills a loaded pump so many times, and looks for what it acknowledged and did.
 crash kills="50":
@@ -90,8 +94,8 @@ router questions="1000":
     PUMPHOUSE_ROUTER_QUESTIONS={{ questions }} cargo test --test it model::router -- --nocapture
 
 # Fills a log with so many GiB, kills the pump, and times its next starts; `--cold` as root.
-ready gib="1" *args:
-    cargo bench --bench ready -- --gib {{ gib }} {{ args }}
+ready gib="1" *args: _dist
+    cargo bench -p pumphouse-bench --bench ready -- --gib {{ gib }} {{ args }}
 
 # Cuts a loaded pump's disk off so many times, for `full` and for `normal`; as root.
 powercut cuts="200":
@@ -151,7 +155,7 @@ folds threads="1000":
 
 # What agents cost: all, or tool, research, crowd, waits, storage.
 agents *args:
-    cargo bench --bench agents -- {{ args }}
+    cargo bench -p pumphouse-bench --bench agents -- {{ args }}
 
 # What a thousand triggers cost a turn (`rules`), or runs beside LangGraph's (`langgraph`).
 workflows what="rules":
@@ -161,28 +165,28 @@ workflows what="rules":
     target/langgraph/bin/python benches/workflows.py target/dist/pumphouse {{ what }}
 
 # What a call of a tool costs, and the start of a pump with an MCP server; needs Python.
-tools-overhead:
-    cargo bench --bench tools
+tools-overhead: _dist
+    cargo bench -p pumphouse-bench --bench tools
 
 # Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
-overload *args:
-    cargo bench --bench overload -- {{ args }}
+overload *args: _dist
+    cargo bench -p pumphouse-bench --bench overload -- {{ args }}
 
 # So many clients that send and never read: the pump's memory, and a neighbour's longest wait.
-unread clients="600":
-    ulimit -n "$(ulimit -Hn)" && cargo bench --bench overload -- --unread {{ clients }}
+unread clients="600": _dist
+    ulimit -n "$(ulimit -Hn)" && cargo bench -p pumphouse-bench --bench overload -- --unread {{ clients }}
 
 # So many replies of models that never end: the pump's memory, and a neighbour's longest wait.
-endless replies="20":
-    cargo bench --bench overload -- --endless {{ replies }}
+endless replies="20": _dist
+    cargo bench -p pumphouse-bench --bench overload -- --endless {{ replies }}
 
 # So many silent connections from one address: how long newcomers from it wait.
-silent connections="16500":
-    ulimit -n "$(ulimit -Hn)" && cargo bench --bench overload -- --silent {{ connections }}
+silent connections="16500": _dist
+    ulimit -n "$(ulimit -Hn)" && cargo bench -p pumphouse-bench --bench overload -- --silent {{ connections }}
 
 # Ten million messages or half an hour, with strangers' names: what grows, and what stays.
-soak *args:
-    cargo bench --bench soak -- {{ args }}
+soak *args: _dist
+    cargo bench -p pumphouse-bench --bench soak -- {{ args }}
 
 # Draws what the rows of `bench` whose name holds this spend their time on: target/flame/flame.svg.
 flame only="push, one" scale="1":
@@ -190,28 +194,28 @@ flame only="push, one" scale="1":
         linux-tools-generic, Fedora in perf" >&2; exit 2; }
     command -v inferno-flamegraph >/dev/null || cargo install --locked inferno
     CFLAGS=-fno-omit-frame-pointer RUSTFLAGS="-C force-frame-pointers=yes" \
-        cargo build --release --target-dir target/flame
+        cargo build --release --target-dir target/flame -p pumphouse -p pumphouse-bench
     perf record --freq 997 --call-graph fp --output target/flame/perf.data \
-        target/flame/release/pumphouse bench --only "{{ only }}" --scale {{ scale }}
+        target/flame/release/pumphouse-bench --only "{{ only }}" --scale {{ scale }}
     perf script --no-inline --input target/flame/perf.data \
         | inferno-collapse-perf | inferno-flamegraph >target/flame/flame.svg
     @echo "target/flame/flame.svg: open it in a browser"
 
 # Our pushes beside NATS, JetStream, Redis and Prosody, as far as they are in PATH.
 peers *args:
-    cargo bench --bench peers -- {{ args }}
+    cargo bench -p pumphouse-bench --bench peers -- {{ args }}
 
 # What twice the size costs, of every shape that hurts parsers.
 shapes:
-    cargo bench --bench shapes
+    cargo bench -p pumphouse-bench --bench shapes
 
 # Talks to a real model, at a server that streams as OpenAI's does.
 model url="http://127.0.0.1:8901/v1":
     PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
 
 # What threads cost, ten times as many as `bench` has: a million that sleep.
-threads scale="10":
-    cargo run --profile dist -- bench --only "threads: " --scale {{ scale }}
+threads scale="10": _dist
+    cargo run --profile dist -p pumphouse-bench -- --only "threads: " --scale {{ scale }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"

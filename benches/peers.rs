@@ -5,8 +5,6 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time, and waits for servers")]
 
-#[path = "../src/cli/bench/envelope.rs"]
-mod envelope;
 #[path = "peers/nats.rs"]
 mod nats;
 #[path = "peers/pipeline.rs"]
@@ -175,10 +173,10 @@ impl Rates {
     }
 }
 
-/// Runs `pumphouse bench` for pushes, and returns their rate per second by durability.
+/// Runs `pumphouse-bench` for pushes, and returns their rate per second by durability.
 fn pushes(scale: f64) -> Vec<(String, f64)> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
-    command.args(["bench", "--json", "--only", "push, one", "--scale", &scale.to_string()]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse-bench"));
+    command.args(["--json", "--only", "push, one", "--scale", &scale.to_string()]);
     let output = command.stderr(Stdio::inherit()).output().expect("the program is there");
     assert!(output.status.success(), "it measures: {}", output.status);
     let text = String::from_utf8(output.stdout).expect("UTF-8");

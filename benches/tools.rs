@@ -18,6 +18,7 @@ use pumphouse::listeners::tool::command::command;
 use pumphouse::listeners::tool::files::files;
 use pumphouse::listeners::tool::{child_process, mcp};
 use pumphouse::xml::{Profile, read};
+use pumphouse_bench::executable;
 
 /// An MCP server whose tool `say` returns the text that it gets.
 const SERVER: &str = include_str!("tools/server.py");
@@ -101,7 +102,7 @@ fn starts(folder: &Path) {
 
 fn start(folder: &Path) -> Duration {
     let begun = Instant::now();
-    let mut pump = Command::new(env!("CARGO_BIN_EXE_pumphouse"))
+    let mut pump = Command::new(executable().expect("it is built"))
         .args(["run", "--json"])
         .current_dir(folder)
         .stdout(Stdio::piped())

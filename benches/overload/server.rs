@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use pumphouse_bench::executable;
+
 /// A running pump; killed when this value is dropped.
 pub(crate) struct Server {
     child: Child,
@@ -13,7 +15,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `pumphouse run` in a folder, on a free port, with the options `more`.
     pub(crate) fn start(folder: &Path, durability: &str, more: &[&str]) -> Server {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
+        let mut command = Command::new(executable().expect("it is built"));
         command.args(["run", "--json", "--listen", "127.0.0.1:0", "--durability", durability]);
         command.args(more);
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -4,7 +4,8 @@
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::envelope::envelope;
+use pumphouse_bench::envelope;
+
 use crate::pipeline::Pipeline;
 use crate::server::Server;
 

@@ -3,7 +3,8 @@
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-use crate::envelope::envelope;
+use pumphouse_bench::envelope;
+
 use crate::pipeline::Pipeline;
 use crate::server::Server;
 

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use pumphouse_bench::executable;
+
 use crate::load::{attribute, envelope};
 
 /// How often the thread gets a message and is shown.
@@ -60,7 +62,7 @@ impl Readers<'_> {
     }
 
     fn program(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
+        let mut command = Command::new(executable().expect("it is built"));
         command.args(arguments).current_dir(self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
@@ -69,7 +71,7 @@ impl Readers<'_> {
 
 /// Runs `pumphouse verify` over the whole log. Returns whether the log is as it was written.
 pub(crate) fn verify(folder: &Path) -> bool {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
+    let mut command = Command::new(executable().expect("it is built"));
     let verified = command.arg("verify").current_dir(folder).stdout(Stdio::null()).status();
     verified.expect("it runs").success()
 }

@@ -20,7 +20,6 @@ mod send;
 mod chat;
 mod eval;
 mod demo;
-mod bench;
 mod completions;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -193,7 +192,6 @@ enum Verb {
     Describe(project::describe::Describe),
     Inspect(inspect::Inspect),
     Mcp(project::mcp::Mcp),
-    Bench(bench::Bench),
     Completions(completions::Completions),
 }
 
@@ -242,7 +240,6 @@ impl Command {
                 Verb::Describe(it) => it.run(builder, screen),
                 Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Mcp(it) => it.run(builder, screen),
-                Verb::Bench(it) => it.run(screen).await,
                 Verb::Completions(it) => it.run(Command::command(), screen),
             }
         });

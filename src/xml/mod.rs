@@ -16,15 +16,13 @@
 //! - [`read()`] checks a document strictly and makes it an [`Element`].
 //! - [`Writer`] builds an [`Element`] from method calls.
 //!
-//! [`read()`] uses the tokenizer of the library `quick_xml`. So does [`tokens`], a baseline for
-//! benchmarks. `root` uses the library's function `unescape`. This module doesn't depend on
-//! envelopes, schemas or sockets.
+//! [`read()`] uses the tokenizer of the library `quick_xml`, and `root` its function `unescape`.
+//! This module doesn't depend on envelopes, schemas or sockets.
 
 mod canon;
 mod chars;
 mod element;
 mod error;
-mod baseline;
 mod intern;
 mod nodes;
 mod read;
@@ -37,7 +35,6 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use baseline::tokens;
 pub use chars::{is_character, is_name, writable};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};

@@ -10,7 +10,6 @@ mod action;
 mod agent;
 mod auditor;
 mod backup;
-mod bench;
 mod cli;
 mod crash;
 mod damage;

@@ -1,7 +1,6 @@
 //! A temporary folder for one run of a verb.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cli::base::data;
@@ -43,26 +42,6 @@ impl Folder {
     /// Returns the folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Removes everything in the folder, and waits until the removals are on disk.
-    pub(crate) fn clear(&self) -> Result<(), Failure> {
-        let cleared = || {
-            for entry in fs::read_dir(&self.path)? {
-                let path = entry?.path();
-                match path.is_dir() {
-                    true => fs::remove_dir_all(path)?,
-                    false => fs::remove_file(path)?,
-                }
-            }
-            // A journaling file system records changes in order: once this file is synced, the
-            // removals before it are on disk, too.
-            let path = self.path.join("cleared");
-            fs::File::create(&path)?.sync_all()?;
-            fs::remove_file(path)
-        };
-        let why = |error: io::Error| Failure::Wrong(format!("{}: {error}", self.path.display()));
-        cleared().map_err(why)
     }
 
     /// Removes the folder. Unlike a drop, this method reports a failure.

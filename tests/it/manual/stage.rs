@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::examples;
 
 /// What the pages write for `pumphouse`. `run` goes on beside the commands that follow it, on a
-/// free port; what follows a log is told to stop; measuring is only parsed.
+/// free port; what follows a log is told to stop.
 const PUMPHOUSE: &str = r#"#!/bin/bash
 program="${PROGRAM:-$STAGE_PROGRAM}"
 verb=
@@ -34,7 +34,6 @@ run)
 send | workflow)
   case " $* " in *" --connect "*) exec "$program" "$@" ;; esac
   exec "$program" "$@" --connect "127.0.0.1:$STAGE_PORT" ;;
-bench) exec "$program" "$@" --help ;;
 esac
 case " $* " in
 *" --follow "*|*" -f "*) exec timeout --preserve-status -s INT 1 "$program" "$@" ;;
@@ -61,8 +60,7 @@ case "$1 ${2:-}" in
   [ "$4" = -- ] || exit 1
   PROGRAM="$STAGE_EXAMPLES/$3"; export PROGRAM
   shift 4; exec pumphouse "$@" ;;
-"build --release"|"build --profile") exit 0 ;;
-"bench --bench") [ -f "$STAGE_ROOT/benches/$3.rs" ]; exit ;;
+"build --release") exit 0 ;;
 "test ") grep -qx "cargo test" "$STAGE_ROOT/.ci/run"; exit ;;
 esac
 echo "no page may say: cargo $*" >&2
@@ -116,11 +114,9 @@ impl Stage {
             std::fs::write(&path, text).unwrap();
             assert!(Command::new("chmod").arg("+x").arg(path).status().unwrap().success());
         }
-        for profile in ["release", "dist"] {
-            let built = stage.path(&format!("here/target/{profile}"));
-            std::fs::create_dir_all(&built).unwrap();
-            link(&stage.path("bin/pumphouse"), &built.join("pumphouse"));
-        }
+        let built = stage.path("here/target/release");
+        std::fs::create_dir_all(&built).unwrap();
+        link(&stage.path("bin/pumphouse"), &built.join("pumphouse"));
         stage.write("message.xml", ONE);
         let tokens = stage.write("tokens.txt", "ada:s3cret:operator\n");
         assert!(Command::new("chmod").arg("600").arg(tokens).status().unwrap().success());

@@ -1,5 +1,5 @@
 //! Documents in shapes that hurt parsers, at several sizes. Each gets the right verdict, and none
-//! takes more memory than its size explains. `cargo bench --bench shapes` measures the time.
+//! takes more memory than its size explains. `just shapes` measures the time.
 
 pub(crate) mod make;
 

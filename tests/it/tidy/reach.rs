@@ -5,9 +5,16 @@ use std::collections::BTreeSet;
 use super::code::{File, identifier};
 
 /// Where a crate of ours begins.
-const ROOTS: [&str; 4] = ["src/lib.rs", "src/main.rs", "macros/src/lib.rs", "tests/it/main.rs"];
+const ROOTS: [&str; 6] = [
+    "src/lib.rs",
+    "src/main.rs",
+    "macros/src/lib.rs",
+    "benches/src/lib.rs",
+    "benches/src/main.rs",
+    "tests/it/main.rs",
+];
 /// Where every file belongs to one of them.
-const PLACES: [&str; 4] = ["src/", "listeners/", "macros/src/", "tests/it/"];
+const PLACES: [&str; 5] = ["src/", "listeners/", "macros/src/", "benches/src/", "tests/it/"];
 
 pub(super) fn complaints(files: &[&File]) -> Vec<String> {
     let mut reached = BTreeSet::new();

@@ -2,23 +2,23 @@
 
 use std::hint::black_box;
 
-use crate::clock;
+use pumphouse::clock;
 
 /// How many rounds are timed. Only the quickest round counts.
 const ROUNDS: usize = 5;
 
 /// Waits in microseconds, the shortest first.
 #[derive(Debug)]
-pub(super) struct Waits(Vec<u64>);
+pub(crate) struct Waits(Vec<u64>);
 
 impl Waits {
-    pub(super) fn of(mut waits: Vec<u64>) -> Waits {
+    pub(crate) fn of(mut waits: Vec<u64>) -> Waits {
         waits.sort_unstable();
         Waits(waits)
     }
 
     /// Returns a percentile of the waits, in microseconds. Returns 0 if there are no waits.
-    pub(super) fn at(&self, percent: usize) -> f64 {
+    pub(crate) fn at(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100);
         let wait = self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0);
         number(wait)
@@ -26,13 +26,13 @@ impl Waits {
 }
 
 /// Returns the rate per second of `count` events since a time.
-pub(super) fn rate(count: u64, since_us: u64) -> f64 {
+pub(crate) fn rate(count: u64, since_us: u64) -> f64 {
     number(count) * 1e6 / since(since_us)
 }
 
 /// Returns the average time of a call in the quickest of several rounds, in microseconds. Other
 /// processes disturb that round least.
-pub(super) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
+pub(crate) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let since_us = clock::now_us();
         for _ in 0..times {
@@ -49,7 +49,7 @@ fn since(since_us: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures have fewer digits")]
-pub(super) fn number(count: u64) -> f64 {
+pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }
 

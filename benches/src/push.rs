@@ -1,25 +1,25 @@
 //! Measures pushes over one connection. The client doesn't wait between pushes, and the listener
 //! returns nothing.
 
+use pumphouse::clock;
+use pumphouse::id::ThreadId;
+use pumphouse::listener::Listener;
+use pumphouse_bench::envelope;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::envelope::envelope;
-use super::measure::rate;
-use super::pump::{Served, Sink};
-use super::row::{Figure, Row};
-use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::id::ThreadId;
-use crate::listener::Listener;
+use crate::measure::rate;
+use crate::output::Failure;
+use crate::pump::{Served, Sink};
+use crate::row::{Figure, Row};
+use crate::sitting::{DURABILITIES, Sitting};
 
 const PUSH: &str = "push, one connection, pipelined";
 
 /// How many bytes are written at once, roughly.
 const BLOCK: usize = 32 * 1_024;
 
-pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) async fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     for durability in DURABILITIES {
         if sitting.wants(PUSH, Some(durability)) {
             let sink = Listener::new("sink").on(async |_: Sink| {}).inline().pure();

@@ -1,4 +1,4 @@
-//! Measures this program as a server: the time until it responds to a first push, its memory, and
+//! Measures `pumphouse` as a server: the time until it responds to a first push, its memory, and
 //! the size of its binary.
 
 use std::fs;
@@ -6,13 +6,14 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::measure::{Waits, number};
-use super::program::{NO_PROC, Program, unserved};
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::log::Durability;
+use pumphouse::clock;
+use pumphouse::log::Durability;
+
+use crate::measure::{Waits, number};
+use crate::output::Failure;
+use crate::program::{NO_PROC, Program, unserved};
+use crate::row::{Figure, Row};
+use crate::sitting::Sitting;
 
 const START: &str = "start to the first push answered";
 const MEMORY: &str = "memory of an idle server";
@@ -23,10 +24,11 @@ const START_US_MAX: f64 = 50_000.0;
 /// The goal for the memory and for the binary, in bytes.
 const BYTES_MAX: f64 = 20.0 * 1_048_576.0;
 
-pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
-    let (program, folder) = (Program::find()?, sitting.folder().to_owned());
+pub(crate) fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
+    let folder = sitting.folder().to_owned();
     let (full, durability) = (Durability::Full, Some(Durability::Full));
     if sitting.wants(START, durability) {
+        let program = Program::find()?;
         let starts = (0..sitting.times(20.0)).map(|number| {
             let since = clock::now_us();
             program.run(&folder.join(format!("start-{number}")), full, "")?.ask()?;
@@ -38,14 +40,15 @@ pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
         sitting.show(&row.goal("< 50 ms", waits.at(100) < START_US_MAX))?;
     }
     if sitting.wants(MEMORY, durability) {
-        let memory = program.idle(&folder.join("memory"), full).map_err(|it| unserved(&it))?;
+        let memory =
+            Program::find()?.idle(&folder.join("memory"), full).map_err(|it| unserved(&it))?;
         sitting.show(&match memory {
             Some(it) => sized(Row::new(MEMORY, durability), it),
             None => Row::missing(MEMORY, NO_PROC.to_owned()),
         })?;
     }
     if sitting.wants(BINARY, None) {
-        sitting.show(&match stripped(program.path(), &folder.join("stripped")) {
+        sitting.show(&match stripped(Program::find()?.path(), &folder.join("stripped")) {
             Ok(bytes) => sized(Row::new(BINARY, None), bytes),
             Err(error) => Row::missing(BINARY, format!("strip doesn't: {error}")),
         })?;

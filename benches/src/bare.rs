@@ -7,22 +7,23 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use super::floors::{self, BLOCK, BLOCKS};
-use crate::log::Durability;
+use pumphouse::log::Durability;
+
+use crate::floors::{self, BLOCK, BLOCKS};
 
 /// The size of the read buffer, in bytes: 16 blocks.
 const ROOM: usize = 16 * BLOCK.len();
 
 /// A running server, which serves one connection.
-pub(super) struct Bare {
-    pub(super) address: SocketAddr,
+pub(crate) struct Bare {
+    pub(crate) address: SocketAddr,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Bare {
     /// Starts the server on a free port. With `full`, the server writes the lines to a file, in
     /// whole blocks, and syncs the file before it sends the lines back.
-    pub(super) fn start(folder: &Path, durability: Durability) -> io::Result<Bare> {
+    pub(crate) fn start(folder: &Path, durability: Durability) -> io::Result<Bare> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let file = match durability {
@@ -35,7 +36,7 @@ impl Bare {
 
     /// Waits until the client has closed its connection. Returns the error that ended the server,
     /// if any.
-    pub(super) fn end(self) -> io::Result<()> {
+    pub(crate) fn end(self) -> io::Result<()> {
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the bare server failed")))
     }
 }

@@ -7,18 +7,19 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use super::bare::Bare;
-use super::envelope::envelope;
-use super::floors::{SYNC, unwritten};
-use super::measure::{Waits, number, rate};
-use super::pump::{Served, Sink};
-use super::row::{Figure, Row};
-use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::id::ThreadId;
-use crate::listener::Listener;
-use crate::log::Durability;
+use pumphouse::clock;
+use pumphouse::id::ThreadId;
+use pumphouse::listener::Listener;
+use pumphouse::log::Durability;
+use pumphouse_bench::envelope;
+
+use crate::bare::Bare;
+use crate::floors::{SYNC, unwritten};
+use crate::measure::{Waits, number, rate};
+use crate::output::Failure;
+use crate::pump::{Served, Sink};
+use crate::row::{Figure, Row};
+use crate::sitting::{DURABILITIES, Sitting};
 
 const LOAD: &str = "push to answer, at half load";
 const BARE: &str = "push to answer, a bare server at that pace";
@@ -31,7 +32,7 @@ const FIRST: f64 = 50_000.0;
 /// The length of the run at half the highest rate, in seconds.
 const SECONDS: f64 = 4.0;
 
-pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) async fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     for durability in DURABILITIES {
         let wants_load = sitting.wants(LOAD, Some(durability));
         // The bare server does the same with `normal` as with `memory`.

@@ -1,5 +1,4 @@
-//! Runs this program as a server in a process of its own, so that earlier rows don't add to the
-//! server's memory.
+//! Runs `pumphouse` as a server in a process of its own.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -7,38 +6,38 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::cli::base::screen::Failure;
-use crate::log::Durability;
+use pumphouse::log::Durability;
+use pumphouse_bench::executable;
+
+use crate::output::Failure;
 
 /// Why a row about memory has no figure.
-pub(super) const NO_PROC: &str = "this system has no /proc";
+pub(crate) const NO_PROC: &str = "this system has no /proc";
 
 /// The beginning of the server's manifest.
 const MANIFEST: &str = "name: bench\nlisteners:\n  - use: echo\n";
 
-/// The path of this program.
-pub(super) struct Program(PathBuf);
+/// The path of `pumphouse`.
+pub(crate) struct Program(PathBuf);
 
 /// A server process, which is killed when this value is dropped.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     address: String,
 }
 
 impl Program {
-    pub(super) fn find() -> Result<Program, Failure> {
-        let path = std::env::current_exe();
-        let path = path.map_err(|it| Failure::Untried(format!("where is this program? {it}")))?;
-        Ok(Program(path))
+    pub(crate) fn find() -> Result<Program, Failure> {
+        Ok(Program(executable().map_err(|it| Failure::Untried(it.to_string()))?))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Starts a server on a data folder, with `more` at the end of its manifest. Returns once the
     /// server listens.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         folder: &Path,
         durability: Durability,
@@ -63,7 +62,7 @@ impl Program {
 
     /// Starts a server, pushes one message to it, and returns its memory as [`Running::memory`]
     /// does.
-    pub(super) fn idle(&self, folder: &Path, durability: Durability) -> io::Result<Option<u64>> {
+    pub(crate) fn idle(&self, folder: &Path, durability: Durability) -> io::Result<Option<u64>> {
         let running = self.run(folder, durability, "")?;
         running.ask()?;
         Ok(running.memory())
@@ -72,7 +71,7 @@ impl Program {
 
 impl Running {
     /// Opens a connection, and returns a half to write to and a half to read from.
-    pub(super) fn connect(&self) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
+    pub(crate) fn connect(&self) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
         let writer = TcpStream::connect(&self.address)?;
         writer.set_nodelay(true)?;
         let reader = BufReader::with_capacity(64 * 1_024, writer.try_clone()?);
@@ -80,14 +79,14 @@ impl Running {
     }
 
     /// Pushes a message, and waits for the first line from the server.
-    pub(super) fn ask(&self) -> io::Result<()> {
+    pub(crate) fn ask(&self) -> io::Result<()> {
         let (mut writer, mut reader) = self.connect()?;
         writer.write_all(echo(None).as_bytes())?;
         heard(&mut reader).map(drop)
     }
 
     /// Returns the server's resident memory in bytes, or None if the system has no `/proc`.
-    pub(super) fn memory(&self) -> Option<u64> {
+    pub(crate) fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
         let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
@@ -104,17 +103,17 @@ impl Drop for Running {
 }
 
 /// Returns a message for `echo` in a thread. Without a thread, the message opens a session.
-pub(super) fn echo(thread: Option<&str>) -> String {
+pub(crate) fn echo(thread: Option<&str>) -> String {
     let thread = thread.map_or(String::new(), |it| format!("<thread>{it}</thread>"));
     format!(
         "<message xmlns=\"{}\"><meta>{thread}</meta>\
          <echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hello</text></echo></message>\n",
-        crate::name::ENVELOPE
+        pumphouse::name::ENVELOPE
     )
 }
 
 /// Returns the next line from a pump. Fails if the pump has closed the connection.
-pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
+pub(crate) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut line = String::new();
     match reader.read_line(&mut line)? {
         0 => Err(io::Error::other("it closed the connection")),
@@ -123,6 +122,6 @@ pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
 }
 
 /// Makes the failure of a row whose server process doesn't start or doesn't answer.
-pub(super) fn unserved(error: &io::Error) -> Failure {
+pub(crate) fn unserved(error: &io::Error) -> Failure {
     Failure::Wrong(format!("`run` doesn't serve: {error}"))
 }

@@ -3,16 +3,17 @@
 
 use std::hint::black_box;
 
-use super::envelope::envelope;
-use super::floors::PASS;
-use super::measure::{number, quickest_us};
-use super::pump::Sink;
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::base::screen::Failure;
-use crate::limits::XmlLimits;
-use crate::wire::Payload;
-use crate::xml::{self, Element, Profile, View};
+use pumphouse::limits::XmlLimits;
+use pumphouse::wire::Payload;
+use pumphouse::xml::{self, Element, Profile, View};
+use pumphouse_bench::{envelope, tokens};
+
+use crate::floors::PASS;
+use crate::measure::{number, quickest_us};
+use crate::output::Failure;
+use crate::pump::Sink;
+use crate::row::{Figure, Row};
+use crate::sitting::Sitting;
 
 const PARSE: &str = "envelope of 250 bytes: parse";
 const DIGEST: &str = "envelope of 250 bytes: parse, check, digest";
@@ -51,7 +52,7 @@ struct Prose {
     paragraph: Vec<String>,
 }
 
-pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     let (text, times) = (envelope("sess-k3v9x2ma", 12_345), sitting.times(100_000.0));
     if sitting.wants(PARSE, None) {
         let us = quickest_us(times, || parse(black_box(&text)));
@@ -67,7 +68,7 @@ pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     document::<Prose>(sitting, PROSE, &prose())
 }
 
-fn beside_pass(sitting: &mut Sitting<'_, '_>, what: &'static str, us: f64) -> (Row, f64) {
+fn beside_pass(sitting: &mut Sitting, what: &'static str, us: f64) -> (Row, f64) {
     let pass_us = sitting.pass_us();
     let ratio = us / pass_us;
     let row = Row::new(what, None).figure(Figure::PerSecond(1e6 / us));
@@ -76,7 +77,7 @@ fn beside_pass(sitting: &mut Sitting<'_, '_>, what: &'static str, us: f64) -> (R
 
 /// Measures a document in two rows: parsed alone, and parsed and checked.
 fn document<P: Payload>(
-    sitting: &mut Sitting<'_, '_>,
+    sitting: &mut Sitting,
     [parsed, checked]: [&'static str; 2],
     text: &str,
 ) -> Result<(), Failure> {
@@ -86,7 +87,7 @@ fn document<P: Payload>(
     }
     let times = sitting.times(10.0);
     let rate = |us: f64| number(text.len() as u64) / us;
-    let pass = rate(quickest_us(times, || xml::tokens(black_box(text))));
+    let pass = rate(quickest_us(times, || tokens(black_box(text))));
     let row = |what, rate: f64| {
         let row = Row::new(what, None).figure(Figure::Megabytes(rate));
         row.beside(PASS, Figure::Megabytes(pass), pass / rate)

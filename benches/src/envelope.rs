@@ -1,9 +1,10 @@
-//! The envelope of 250 bytes that several measurements use. `benches/peers.rs` sends the same
-//! envelope to other systems.
+//! The envelope of 250 bytes that several measurements use, and that the benchmark `peers` sends to
+//! other systems.
 
 /// Returns a message for `sink` in a thread, with a number in its payload, and with a line end
 /// after the message.
-pub(crate) fn envelope(thread: &str, number: u64) -> String {
+#[must_use]
+pub fn envelope(thread: &str, number: u64) -> String {
     let text = format!(
         "<message xmlns=\"{}\"><meta><from>console</from><to>sink</to><thread>{thread}</thread>\
          </meta><sink xmlns=\"https://xml-pipeline.org/ns/bench/v1\"><a>{number}</a><text>",

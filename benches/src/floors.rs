@@ -5,33 +5,33 @@ use std::hint::black_box;
 use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 
-use super::envelope::envelope;
-use super::measure::{Waits, quickest_us, rate};
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::xml;
+use pumphouse::clock;
+use pumphouse_bench::{envelope, tokens};
 
-pub(super) const PASS: &str = "one NsReader pass";
-pub(super) const SYNC: &str = "fdatasync of 4 KiB";
-pub(super) const APPEND: &str = "append of envelopes, a sync each 256 KiB";
+use crate::measure::{Waits, quickest_us, rate};
+use crate::output::Failure;
+
+pub(crate) const PASS: &str = "one NsReader pass";
+pub(crate) const SYNC: &str = "fdatasync of 4 KiB";
+pub(crate) const APPEND: &str = "append of envelopes, a sync each 256 KiB";
 
 /// The block that is written before each sync.
-pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
+pub(crate) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
 /// The size of the file that blocks are written into, in blocks.
-pub(super) const BLOCKS: usize = 1_024;
+pub(crate) const BLOCKS: usize = 1_024;
 /// The fewest bytes that are appended between two syncs.
 const APPENDED: usize = 256 * 1_024;
 
 /// Returns the time of one pass of the tokenizer over the envelope, in microseconds. The pass
 /// resolves namespaces, and checks nothing.
-pub(super) fn pass_us(times: u64) -> f64 {
+pub(crate) fn pass_us(times: u64) -> f64 {
     let text = envelope("sess-k3v9x2ma", 12_345);
-    quickest_us(times, || xml::tokens(black_box(&text)))
+    quickest_us(times, || tokens(black_box(&text)))
 }
 
 /// Measures the times of syncs, each after one block was written. The file has its full size
 /// beforehand, like a write-ahead log that is reused.
-pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
+pub(crate) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
     let path = folder.join("sync");
     let timed = || {
         let mut file = file(&path)?;
@@ -52,7 +52,7 @@ pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
 }
 
 /// Makes a file of `BLOCKS` blocks, and sets its position back to the beginning.
-pub(super) fn file(path: &Path) -> io::Result<File> {
+pub(crate) fn file(path: &Path) -> io::Result<File> {
     let mut file = File::create(path)?;
     for _ in 0..BLOCKS {
         file.write_all(&BLOCK)?;
@@ -64,7 +64,7 @@ pub(super) fn file(path: &Path) -> io::Result<File> {
 
 /// Appends envelopes to a file, and returns how many it appends per second. The file is synced only
 /// after at least [`APPENDED`] bytes, so the syncs cost little. No log can append faster.
-pub(super) fn append(folder: &Path, count: u64) -> io::Result<f64> {
+pub(crate) fn append(folder: &Path, count: u64) -> io::Result<f64> {
     let path = folder.join("append");
     let mut file = File::create(&path)?;
     let mut block = Vec::with_capacity(APPENDED);
@@ -82,6 +82,6 @@ pub(super) fn append(folder: &Path, count: u64) -> io::Result<f64> {
     Ok(per_second)
 }
 
-pub(super) fn unwritten(error: &io::Error) -> Failure {
+pub(crate) fn unwritten(error: &io::Error) -> Failure {
     Failure::Untried(format!("no file can be written and synced: {error}"))
 }

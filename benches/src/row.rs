@@ -1,9 +1,9 @@
 //! Rows of the table: what was measured, what it is compared with, and whether goals are met.
 
+use pumphouse::log::Durability;
 use serde_json::{Value, json};
 
-use super::measure::{Waits, number};
-use crate::log::Durability;
+use crate::measure::{Waits, number};
 
 /// The columns, and the width of each in characters.
 const COLUMNS: [(&str, usize); 6] = [
@@ -17,7 +17,7 @@ const COLUMNS: [(&str, usize); 6] = [
 
 /// One row of the table.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     what: &'static str,
     durability: Option<Durability>,
     figures: Vec<Figure>,
@@ -29,7 +29,7 @@ pub(super) struct Row {
 
 /// A number with its unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Figure {
+pub(crate) enum Figure {
     PerSecond(f64),
     /// Millions of bytes a second.
     Megabytes(f64),
@@ -63,43 +63,43 @@ struct Goal {
 }
 
 impl Row {
-    pub(super) fn new(what: &'static str, durability: Option<Durability>) -> Row {
+    pub(crate) fn new(what: &'static str, durability: Option<Durability>) -> Row {
         let (figures, beside, goals, missing) = (Vec::new(), None, Vec::new(), None);
         Row { what, durability, figures, beside, goals, missing }
     }
 
     /// Makes a row for which this machine has no figure.
-    pub(super) fn missing(what: &'static str, why: String) -> Row {
+    pub(crate) fn missing(what: &'static str, why: String) -> Row {
         Row { missing: Some(why), ..Row::new(what, None) }
     }
 
     /// Returns the row's name.
-    pub(super) fn what(&self) -> &'static str {
+    pub(crate) fn what(&self) -> &'static str {
         self.what
     }
 
-    pub(super) fn figure(mut self, figure: Figure) -> Row {
+    pub(crate) fn figure(mut self, figure: Figure) -> Row {
         self.figures.push(figure);
         self
     }
 
     /// Adds the median and the 99th percentile of waits.
-    pub(super) fn waits(self, waits: &Waits) -> Row {
+    pub(crate) fn waits(self, waits: &Waits) -> Row {
         self.figure(Figure::P50(waits.at(50))).figure(Figure::P99(waits.at(99)))
     }
 
-    pub(super) fn beside(mut self, what: &'static str, figure: Figure, ratio: f64) -> Row {
+    pub(crate) fn beside(mut self, what: &'static str, figure: Figure, ratio: f64) -> Row {
         self.beside = Some(Beside { what, figure, ratio });
         self
     }
 
-    pub(super) fn goal(mut self, text: &'static str, is_met: bool) -> Row {
+    pub(crate) fn goal(mut self, text: &'static str, is_met: bool) -> Row {
         self.goals.push(Goal { text, is_met });
         self
     }
 
     /// Returns the row as a line of the table.
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let figures: Vec<String> = self.figures.iter().map(|it| it.text()).collect();
         let figures = self.missing.clone().unwrap_or_else(|| figures.join(", "));
         let beside = self.beside.as_ref();
@@ -115,7 +115,7 @@ impl Row {
     }
 
     /// Returns the row as a JSON object.
-    pub(super) fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         let durability = self.durability.map(Durability::as_str);
         let mut object = json!({ "what": self.what, "durability": durability });
         for figure in &self.figures {
@@ -138,9 +138,9 @@ impl Row {
 }
 
 /// Returns the head of the table.
-pub(super) fn head() -> String {
+pub(crate) fn head() -> String {
     let rule = COLUMNS.map(|(_, width)| "-".repeat(width));
-    format!("{}\n{}\n", line(&COLUMNS.map(|it| it.0)), line(&rule.each_ref().map(|it| &**it)))
+    format!("{}\n{}", line(&COLUMNS.map(|it| it.0)), line(&rule.each_ref().map(|it| &**it)))
 }
 
 fn line(cells: &[&str; COLUMNS.len()]) -> String {

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cli::base::screen::Failure;
-use crate::door::{Options, Tcp};
-use crate::engine::{Builder, Pump};
-use crate::id::ThreadId;
-use crate::listener::Listener;
-use crate::log::{Durability, Log, MemoryLog, SqliteLog};
-use crate::wire::{Fault, Payload};
+use pumphouse::door::{Options, Tcp};
+use pumphouse::engine::{Builder, Pump};
+use pumphouse::id::ThreadId;
+use pumphouse::listener::Listener;
+use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
+use pumphouse::wire::{Fault, Payload};
+
+use crate::output::Failure;
 
 /// How many threads the pushes are spread over.
 const THREADS: u64 = 100;
@@ -19,22 +20,22 @@ const THREADS: u64 = 100;
 /// The payload that is pushed.
 #[derive(Clone, Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     /// A number.
-    pub(super) a: u64,
+    pub(crate) a: u64,
     /// Some text.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// A running pump, and its door's address.
-pub(super) struct Served {
-    pub(super) pump: Pump,
-    pub(super) address: SocketAddr,
+pub(crate) struct Served {
+    pub(crate) pump: Pump,
+    pub(crate) address: SocketAddr,
 }
 
 impl Served {
     /// Starts a pump with a listener for `Sink`, on a free port.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         folder: &Path,
         name: &str,
         durability: Durability,
@@ -51,7 +52,7 @@ impl Served {
     }
 
     /// Opens the threads to push into.
-    pub(super) async fn threads(&self) -> Result<Vec<ThreadId>, Failure> {
+    pub(crate) async fn threads(&self) -> Result<Vec<ThreadId>, Failure> {
         let mut threads = Vec::new();
         for a in 0..THREADS {
             let opened = self.pump.tell(Sink { a, text: String::new() }).await;
@@ -62,7 +63,7 @@ impl Served {
 
     /// Stops the pump. Fails if the pump refused a push, because the row then measured something
     /// else.
-    pub(super) async fn stop(self) -> Result<(), Failure> {
+    pub(crate) async fn stop(self) -> Result<(), Failure> {
         let refused: u64 = self.pump.refusals().values().sum();
         self.pump.shutdown().await?;
         match refused {
@@ -73,12 +74,12 @@ impl Served {
 }
 
 /// Builds a pump and starts it.
-pub(super) fn started(builder: Builder) -> Result<Pump, Failure> {
+pub(crate) fn started(builder: Builder) -> Result<Pump, Failure> {
     Ok(builder.build().map_err(|error| Failure::Wrong(error.to_string()))?.start())
 }
 
 /// Opens a new log, in a folder or in memory.
-pub(super) fn log(
+pub(crate) fn log(
     folder: &Path,
     name: &str,
     durability: Durability,

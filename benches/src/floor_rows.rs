@@ -1,11 +1,11 @@
 //! Measures the floors.
 
-use super::floors::{APPEND, PASS, SYNC, append, unwritten};
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::base::screen::Failure;
+use crate::floors::{APPEND, PASS, SYNC, append, unwritten};
+use crate::output::Failure;
+use crate::row::{Figure, Row};
+use crate::sitting::Sitting;
 
-pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     if sitting.wants(PASS, None) {
         let per_second = 1e6 / sitting.pass_us();
         sitting.show(&Row::new(PASS, None).figure(Figure::PerSecond(per_second)))?;

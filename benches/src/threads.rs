@@ -5,19 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::measure::{Waits, number, rate};
-use super::pump::{log, started};
-use super::row::{Figure, Row};
-use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::engine::{AskError, Builder, Port as _, Pump, Tokio};
-use crate::id::ThreadId;
-use crate::limits::{Limits, UNLIMITED};
-use crate::listener::{Again, Listener, Spawn, State, Threads};
-use crate::log::{Durability, Log, Pages};
-use crate::wire::core::{Done, ThreadResult};
-use crate::wire::{Fault, Payload};
+use pumphouse::clock;
+use pumphouse::engine::{AskError, Builder, Port as _, Pump, Tokio};
+use pumphouse::id::ThreadId;
+use pumphouse::limits::{Limits, UNLIMITED};
+use pumphouse::listener::{Again, Listener, Spawn, State, Threads};
+use pumphouse::log::{Durability, Log, Pages};
+use pumphouse::wire::core::{Done, ThreadResult};
+use pumphouse::wire::{Fault, Payload};
+
+use crate::measure::{Waits, number, rate};
+use crate::output::Failure;
+use crate::pump::{log, started};
+use crate::row::{Figure, Row};
+use crate::sitting::{DURABILITIES, Sitting};
 
 const CHILDREN: &str = "threads: children of one, spawn to result";
 const NEIGHBOUR: &str = "threads: one beside messages that wait";
@@ -67,7 +68,7 @@ struct Down {
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Crowd {}
 
-pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) async fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     let memory = Some(Durability::Memory);
     if sitting.wants(CHILDREN, memory) {
         let count = sitting.times(40_000.0);
@@ -116,7 +117,7 @@ async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
 
 /// Measures how long a thread waits for answers: alone, and beside a thread in which many messages
 /// wait. The two measurements alternate, so a temporary slowdown of the machine affects both.
-async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Waits), Failure> {
+async fn neighbour(sitting: &Sitting, waiting: u64) -> Result<(Waits, Waits), Failure> {
     let busy = Arc::new(AtomicBool::new(false));
     let log = log(sitting.folder(), "neighbour", Durability::Memory)?;
     let pump = started(organism(log).with(crowd(&busy)))?;
@@ -164,7 +165,7 @@ async fn asked(pump: &Pump, times: u64) -> Result<Vec<u64>, Failure> {
 
 /// Measures messages of a listener to itself, such as an agent's thoughts. Returns the rate per
 /// second.
-async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f64, Failure> {
+async fn oneself(sitting: &Sitting, durability: Durability) -> Result<f64, Failure> {
     let pump = start(log(sitting.folder(), "oneself", durability)?)?;
     let per_second = down(&pump, sitting.times(2_000.0), "<thought>1000</thought>").await?;
     pump.shutdown().await?;
@@ -177,7 +178,7 @@ async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f6
 /// - the rate at which the thread is read;
 /// - the size of the log's file, compared with 1.3 times the payloads' bytes plus 150 bytes for
 ///   each entry.
-async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
+async fn long(sitting: &Sitting) -> Result<[Row; 3], Failure> {
     let durability = Durability::Normal;
     let log = log(sitting.folder(), "long", durability)?;
     let pump = start(log.clone())?;
@@ -258,13 +259,12 @@ fn organism(log: Arc<dyn Log>) -> Builder {
 
 /// Lifts the limits that these rows would exceed.
 fn limits() -> Limits {
-    Limits {
-        tree_messages_max: UNLIMITED,
-        tree_children_max: UNLIMITED,
-        tree_seconds_max: UNLIMITED,
-        chain_max: usize::MAX,
-        repeats_max: usize::MAX,
-        unconsumed_max: usize::MAX,
-        ..Limits::default()
-    }
+    let mut limits = Limits::default();
+    limits.tree_messages_max = UNLIMITED;
+    limits.tree_children_max = UNLIMITED;
+    limits.tree_seconds_max = UNLIMITED;
+    limits.chain_max = usize::MAX;
+    limits.repeats_max = usize::MAX;
+    limits.unconsumed_max = usize::MAX;
+    limits
 }

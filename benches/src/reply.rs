@@ -3,14 +3,15 @@
 
 use std::hint::black_box;
 
-use super::measure::{number, quickest_us};
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::base::screen::Failure;
-use crate::reply::{Config, Dialect, Event, Parser};
+use pumphouse::reply::{Config, Dialect, Event, Parser};
+
+use crate::measure::{number, quickest_us};
+use crate::output::Failure;
+use crate::row::{Figure, Row};
+use crate::sitting::Sitting;
 
 /// The protocol's example: five actions, a thought and a response.
-const EXAMPLE: &str = include_str!("../../../tests/it/reply/protocol/execution-21.txt");
+const EXAMPLE: &str = include_str!("../../tests/it/reply/protocol/execution-21.txt");
 /// A line of 76 characters.
 const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it rests for a while.\n";
 
@@ -25,7 +26,7 @@ const TEXT_MIN: f64 = 1_000.0;
 /// The goal for the example in chunks of a token, in megabytes a second.
 const EXAMPLE_MIN: f64 = 100.0;
 
-pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     let (tags, mut json) = (Config::default(), Config::default());
     json.dialect = Dialect::ToolUse;
     let lines = repeated(sitting, LINE);
@@ -71,7 +72,7 @@ fn understand(config: &Config, chunks: &[&str]) -> usize {
     events
 }
 
-fn repeated(sitting: &Sitting<'_, '_>, text: &str) -> String {
+fn repeated(sitting: &Sitting, text: &str) -> String {
     let times = sitting.times(BYTES) / text.len() as u64;
     text.repeat(usize::try_from(times).unwrap_or(1).max(1))
 }

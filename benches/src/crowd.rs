@@ -6,19 +6,19 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::measure::{Waits, number};
-use super::program::{NO_PROC, Program, echo, heard, unserved};
-use super::pump::started;
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::base::data;
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::engine::Builder;
-use crate::id::ThreadId;
-use crate::listeners::echo::{self, Echo};
-use crate::log::{Durability, SqliteLog};
-use crate::wire::Fault;
+use pumphouse::clock;
+use pumphouse::engine::Builder;
+use pumphouse::id::ThreadId;
+use pumphouse::listeners::echo::{self, Echo};
+use pumphouse::log::{Durability, SqliteLog};
+use pumphouse::wire::Fault;
+
+use crate::measure::{Waits, number};
+use crate::output::Failure;
+use crate::program::{NO_PROC, Program, echo, heard, unserved};
+use crate::pump::started;
+use crate::row::{Figure, Row};
+use crate::sitting::Sitting;
 
 const LIVE: &str = "threads: live sessions, memory more";
 const IDLE: &str = "an idle server";
@@ -32,14 +32,14 @@ const AT_ONCE: u64 = 64;
 /// n-th session is woken, so up to twice as many may be woken.
 const WOKEN: f64 = 2_000.0;
 
-pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
-    let program = Program::find()?;
+pub(crate) async fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     if sitting.wants(LIVE, Some(Durability::Full)) {
-        let row = live(sitting, &program).map_err(|it| unserved(&it))?;
+        let row = live(sitting, &Program::find()?).map_err(|it| unserved(&it))?;
         sitting.show(&row)?;
     }
     let durability = Some(Durability::Normal);
     if [ASLEEP, READY, WAKE].map(|it| sitting.wants(it, durability)).contains(&true) {
+        let program = Program::find()?;
         let folder = sitting.folder().join("sleeping");
         let count = sitting.times(100_000.0);
         let threads = asleep(&folder, count).await?;
@@ -56,7 +56,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
 }
 
 /// Measures how much memory live sessions add to a server.
-fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
+fn live(sitting: &Sitting, program: &Program) -> io::Result<Row> {
     let awake = "limits:\n  trees_awake_max: 1000000\n";
     let count = sitting.times(10_000.0);
     let running = program.run(&sitting.folder().join("live"), Durability::Full, awake)?;
@@ -89,8 +89,8 @@ fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
 /// every n-th one, and at least [`WOKEN`]. If fewer were opened, returns all.
 async fn asleep(folder: &Path, count: u64) -> Result<Vec<ThreadId>, Failure> {
     let why = |error| Failure::Untried(format!("{} can't be made: {error}", folder.display()));
-    data::make(folder).map_err(why)?;
-    let log = Arc::new(SqliteLog::open(folder.join(data::LOG), Durability::Normal)?);
+    std::fs::create_dir_all(folder).map_err(why)?;
+    let log = Arc::new(SqliteLog::open(folder.join("pumphouse.db"), Durability::Normal)?);
     let builder = Builder::default().with(echo::echo());
     let pump = started(builder.with(|it: &mut Builder| it.log(log)))?;
     pump.ready().await?;

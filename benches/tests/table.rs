@@ -1,12 +1,35 @@
-//! `pumphouse bench`: its rows, and the figures of each row.
+//! `pumphouse-bench`: its rows, and the figures of each row.
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::program::Scene;
+/// The outcome of a run of the program.
+struct Ran {
+    out: String,
+    err: String,
+}
+
+/// Runs the program, which has to end with this code. Builds `pumphouse` first, which it measures.
+fn run(arguments: &[&str], code: i32) -> Ran {
+    let build = ["build", "--quiet", "--offline", "--package", "pumphouse", "--bin", "pumphouse"];
+    assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    let program = env!("CARGO_BIN_EXE_pumphouse-bench");
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{err}");
+    Ran { out, err }
+}
+
+/// Reads the rows that a run printed as objects.
+fn objects(out: &str) -> Vec<Value> {
+    out.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
 
 #[test]
 fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
-    let rows = Scene::new().run(&["bench", "--json", "--scale", "0.001"]).code(0).objects();
+    let rows = objects(&run(&["--json", "--scale", "0.001"], 0).out);
     let names = |with: &dyn Fn(&Value) -> bool| -> Vec<String> {
         let rows = rows.iter().filter(|it| with(it));
         rows.map(|it| it["what"].as_str().unwrap().to_owned()).collect()
@@ -43,16 +66,15 @@ fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
 
 #[test]
 fn only_what_is_wanted_is_measured() {
-    let scene = Scene::new();
-    let ran = scene.run(&["bench", "--scale", "0.001", "--only", "fdatasync"]).code(0);
+    let ran = run(&["--scale", "0.001", "--only", "fdatasync"], 0);
     let lines: Vec<&str> = ran.out.lines().filter(|it| it.starts_with("| ")).collect();
     assert_eq!(lines.len(), 3, "a head, its rule, a row: {}", ran.out);
     assert!(lines[2].contains("fdatasync of 4 KiB") && lines[2].contains("p99 "), "{}", ran.out);
-    let ran = scene.run(&["bench", "--scale", "0.001", "--only", "a bare server", "--json"]);
-    assert_eq!(ran.code(0).objects().len(), 2);
-    let none = scene.run(&["bench", "--only", "psuh"]).code(2);
+    let ran = run(&["--scale", "0.001", "--only", "a bare server", "--json"], 0);
+    assert_eq!(objects(&ran.out).len(), 2);
+    let none = run(&["--only", "psuh"], 2);
     assert!(none.err.contains("no row's name holds \"psuh\"; they are:"), "{}", none.err);
     assert!(none.err.contains("\n  push, one connection, pipelined\n"), "{}", none.err);
-    let wrong = scene.run(&["bench", "--scale", "0"]).code(2);
+    let wrong = run(&["--scale", "0"], 2);
     assert!(wrong.err.contains("a factor is a number above 0"), "{}", wrong.err);
 }

@@ -1,18 +1,19 @@
 //! Measures the time from a push to its answer. The client sends each push after the answer to the
 //! previous one.
 
-use super::measure::Waits;
-use super::pump::{Served, Sink};
-use super::row::Row;
-use super::sitting::{DURABILITIES, Sitting};
-use crate::cli::base::screen::Failure;
-use crate::client::{self, Client, Incoming, Push};
-use crate::clock;
-use crate::listener::Listener;
+use pumphouse::client::{self, Client, Incoming, Push};
+use pumphouse::clock;
+use pumphouse::listener::Listener;
+
+use crate::measure::Waits;
+use crate::output::Failure;
+use crate::pump::{Served, Sink};
+use crate::row::Row;
+use crate::sitting::{DURABILITIES, Sitting};
 
 const ANSWER: &str = "push to answer, one at a time";
 
-pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) async fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     for durability in DURABILITIES {
         if sitting.wants(ANSWER, Some(durability)) {
             let echo = Listener::new("sink").on(async |it: Sink| it).inline().pure();

@@ -1,18 +1,19 @@
 //! Measures hops: messages from a listener to itself. In a hop, the message is emitted, encoded,
 //! routed, appended, decoded and handled.
 
-use super::floors::PASS;
-use super::measure::rate;
-use super::pump::started;
-use super::row::{Figure, Row};
-use super::sitting::Sitting;
-use crate::cli::base::screen::Failure;
-use crate::clock;
-use crate::engine::Builder;
-use crate::listener::{Again, Listener};
-use crate::log::Durability;
-use crate::wire::Payload;
-use crate::wire::core::Done;
+use pumphouse::clock;
+use pumphouse::engine::Builder;
+use pumphouse::listener::{Again, Listener};
+use pumphouse::log::Durability;
+use pumphouse::wire::Payload;
+use pumphouse::wire::core::Done;
+
+use crate::floors::PASS;
+use crate::measure::rate;
+use crate::output::Failure;
+use crate::pump::started;
+use crate::row::{Figure, Row};
+use crate::sitting::Sitting;
 
 const HOP: &str = "hop, 1,000 threads";
 
@@ -28,7 +29,7 @@ struct Add {
     b: u64,
 }
 
-pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+pub(crate) async fn rows(sitting: &mut Sitting) -> Result<(), Failure> {
     let durability = Some(Durability::Memory);
     if !sitting.wants(HOP, durability) {
         return Ok(());
