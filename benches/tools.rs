@@ -53,7 +53,7 @@ async fn calls(folder: &Path) {
     let cat = command(settings(&cat)).expect("command").named("cat");
     let words = serde_json::json!({ "command": ["python3", server], "trust": "all" });
     let words = &mut <dyn erased_serde::Deserializer<'_>>::erase(words);
-    let asked = mcp::asking(None).make(words, &pumphouse::model::Models::default());
+    let asked = mcp::asking(None).make(words, &pumphouse::engine::Values::default());
     let words = asked.expect("mcp").named("words");
     let pump = pumphouse::builder().with((echo(), files, cat, words));
     let pump = pump.build().expect("it is sound").start();

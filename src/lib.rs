@@ -40,7 +40,7 @@
 extern crate self as pumphouse;
 
 pub use pumphouse_ground::{
-    bounded_yaml, clock, id, limits, name, regular_file, schema, secret, xml,
+    address, bounded_yaml, clock, id, limits, name, regular_file, schema, secret, xml,
 };
 pub use pumphouse_log as log;
 pub use pumphouse_reply as reply;
@@ -49,6 +49,7 @@ use pumphouse_tls as tls_trust;
 pub mod wire;
 pub mod model;
 pub mod listener;
+mod entry_json;
 pub mod engine;
 pub mod sim;
 pub mod door;
@@ -58,10 +59,19 @@ mod follower;
 pub mod sink;
 pub mod scene;
 #[path = "../listeners/mod.rs"]
-pub mod listeners;
+mod staff;
 pub mod trigger_source;
 #[cfg(feature = "otel")]
 pub mod otel;
+mod house;
+/// The listeners that come with the product, and the lists of them.
+pub mod listeners {
+    pub use crate::house::{
+        accepting_factories, asking_factories, factories, live_factories, model_metrics, standard,
+        usual,
+    };
+    pub use crate::staff::*;
+}
 pub mod manifest;
 pub mod cli;
 
@@ -93,6 +103,7 @@ pub mod prelude {
         To, View,
     };
     pub use crate::name::Name;
+    pub use crate::staff::models::WithModels;
     pub use crate::wire::core::{Done, Huh, ThreadResult};
     pub use crate::wire::{Fault, Live};
     pub use crate::xml::Element;

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::audit::entry::hex;
 use crate::audit::text::is_hidden;
+use crate::entry_json::hex;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
 use crate::log::{Entry, Error, Head, Identity, Log, Pages, ThreadRecord};

@@ -16,10 +16,12 @@ mod thread_list;
 mod time_filter;
 mod why;
 
-pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, margin};
+pub use crate::entry_json::{hex, json};
+pub use crate::log::{last_position, last_position_from};
+pub use entry::{brief, count, header, hidden_lines, lines, link, margin};
 pub use export::{EXPORT, Selected, xml_entry, xml_foot, xml_head, xml_thread};
 pub use filter::{Called, Filter, NotCalled, Words};
-pub use find::{last_position, last_position_from, nearest};
+pub use find::nearest;
 pub use markdown::{markdown_entry, markdown_head};
 pub use payload::{compact, pretty, quoted};
 pub use read_export::{ExportReport, check_export};

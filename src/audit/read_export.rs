@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use crate::audit::entry::hex;
 use crate::audit::export::EXPORT;
+use crate::entry_json::hex;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
 use crate::log::{Draft, Entry, Flags, digest_of};

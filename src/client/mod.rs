@@ -23,7 +23,7 @@
 //! # Ok(()) }
 //! ```
 
-mod address;
+mod connect;
 mod error;
 mod follow;
 mod limits;
@@ -48,11 +48,11 @@ use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{self, Framing, Profile, Splitter};
-use address::Stream;
+use connect::Stream;
 use kept::Kept;
 use limits::{FOUND_MAX, LIMITS, READ_BYTES};
 
-pub use address::{Address, NoAddress};
+pub use crate::address::{Address, NoAddress};
 pub use error::Error;
 pub use follow::Follow;
 pub use limits::KEPT_BYTES_MAX;
@@ -118,7 +118,7 @@ impl Client {
     /// # Errors
     /// If no connection can be made.
     pub async fn connect_to(address: &Address) -> Result<Client, Error> {
-        Ok(Client::over(address.connect().await?, Framing::Element))
+        Ok(Client::over(connect::connect(address).await?, Framing::Element))
     }
 
     /// Sets limits for the pump's messages, for example if the pump isn't trusted. A message beyond

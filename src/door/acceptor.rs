@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use crate::door::Tokens;
+use crate::door::client_tokens::Tokens;
 use crate::door::connection::Connection;
 use crate::door::eviction;
 use crate::door::follow::Follows;

@@ -1,7 +1,7 @@
 //! A door that shows a pump's metrics in Prometheus's text format over HTTP. It accepts no pushes,
 //! and shows no payloads, tokens or identities.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -20,12 +20,12 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::door::peer::{self, Peer};
-use crate::door::{Error, is_local};
+use crate::door::error::Error;
+use crate::door::peer;
+use crate::door::peer::Peer;
+use crate::door::tcp::is_local;
 use crate::engine::{self, Builder, Door, Plugin, Port, Pump, Stage, Tokio};
 use crate::listener::Boxed;
-use crate::log::Health;
-use crate::model::{Asking, Load, Models};
 use crate::wire::{Code, Fault};
 
 /// The most connections at once: enough for a few scrapers with a connection or two each.
@@ -58,8 +58,57 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     listener: TcpListener,
     address: SocketAddr,
-    models: Models,
+    sources: Vec<Source>,
     gauges: Vec<Gauge>,
+}
+
+/// Reads metrics of another part of the program, each time that the page is shown.
+#[derive(Clone)]
+struct Source(Arc<dyn Fn() -> Vec<Family> + Send + Sync>);
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
+    }
+}
+
+/// Metrics of one name, which differ by their labels.
+///
+/// ```
+/// use pumphouse::door::Family;
+///
+/// let family = Family::gauge("rooms", "Rooms of the house.");
+/// let family = family.value(&[("floor", "1")], 4).value(&[("floor", "2")], 3);
+/// # let _ = family;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    values: Vec<(Vec<(&'static str, String)>, u64)>,
+}
+
+impl Family {
+    /// Values that go up and down. Their name is `pumphouse_` followed by `name`.
+    #[must_use]
+    pub fn gauge(name: &'static str, help: &'static str) -> Family {
+        Family { name, kind: "gauge", help, values: Vec::new() }
+    }
+
+    /// Values that only go up. Their name is `pumphouse_` followed by `name`.
+    #[must_use]
+    pub fn counter(name: &'static str, help: &'static str) -> Family {
+        Family { kind: "counter", ..Family::gauge(name, help) }
+    }
+
+    /// Adds a value with its labels.
+    #[must_use]
+    pub fn value(mut self, labels: &[(&'static str, &str)], value: u64) -> Family {
+        let labels = labels.iter().map(|(label, text)| (*label, (*text).to_owned()));
+        self.values.push((labels.collect(), value));
+        self
+    }
 }
 
 /// A gauge whose value another part of the program sets.
@@ -106,7 +155,7 @@ impl Metrics {
                     return Ok(Metrics {
                         listener,
                         address,
-                        models: Models::default(),
+                        sources: Vec::new(),
                         gauges: Vec::new(),
                     });
                 }
@@ -116,11 +165,12 @@ impl Metrics {
         Err(Error::Address(last))
     }
 
-    /// Also shows metrics of these models: the load of models that have limits, and how often each
-    /// model of a router answered or failed.
+    /// Also shows metrics of another part of the program. The function is called each time that the
+    /// page is shown.
     #[must_use]
-    pub fn models(self, models: Models) -> Metrics {
-        Metrics { models, ..self }
+    pub fn source(mut self, read: impl Fn() -> Vec<Family> + Send + Sync + 'static) -> Metrics {
+        self.sources.push(Source(Arc::new(read)));
+        self
     }
 
     /// Also shows a gauge whose name is `pumphouse_` followed by `name`.
@@ -171,7 +221,7 @@ impl Door for Metrics {
 
 /// Shows the metrics until the pump has finished its work, so that scrapers can watch it stop.
 async fn serve(
-    Metrics { listener, address, models, gauges }: Metrics,
+    Metrics { listener, address, sources, gauges }: Metrics,
     pump: Pump,
 ) -> Result<(), Fault> {
     let port = Tokio::current();
@@ -184,7 +234,7 @@ async fn serve(
     };
     let routes = Router::new().route("/metrics", get(show)).with_state((
         pump,
-        models,
+        Arc::<[Source]>::from(sources),
         Arc::<[Gauge]>::from(gauges),
     ));
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
@@ -209,12 +259,11 @@ async fn serve(
 }
 
 async fn show(
-    State((pump, models, gauges)): State<(Pump, Models, Arc<[Gauge]>)>,
+    State((pump, sources, gauges)): State<(Pump, Arc<[Source]>, Arc<[Gauge]>)>,
 ) -> impl IntoResponse {
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut page = text(&pump.metrics(), tasks);
-    loads(&mut page, &models);
-    asking(&mut page, &models);
+    sources.iter().flat_map(|it| it.0()).for_each(|it| page.family(&it));
     let mut last = "";
     for gauge in &*gauges {
         if gauge.name != last {
@@ -267,64 +316,27 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> MetricsText {
     page.one("tasks", "gauge", "Tasks of the runtime that are alive.", tasks);
     page.one("log_commit", "gauge", "The number of the log's last commit.", metrics.commit);
     page.head("log_health", "gauge", "How the log is: 1 at the state that it has.");
-    let state = match metrics.health {
-        Health::Well => "well",
-        Health::Full => "full",
-        Health::Poisoned(_) => "poisoned",
-    };
-    for one in ["well", "full", "poisoned"] {
-        page.line("log_health", &[("state", one)], u8::from(one == state));
+    for (state, is_so) in metrics.health.states() {
+        page.line("log_health", &[("state", state)], u8::from(is_so));
     }
     page
-}
-
-/// Adds how often each model of each router answered or failed.
-fn asking(page: &mut MetricsText, models: &Models) {
-    let all = models.iter().map(|(name, model)| (name, model.asking()));
-    let all: Vec<(&str, Vec<Asking>)> = all.filter(|(_, it)| !it.is_empty()).collect();
-    if all.is_empty() {
-        return;
-    }
-    let mut each = |name: &str, help: &str, count: fn(&Asking) -> u64| {
-        page.head(name, "counter", help);
-        for (router, asking) in &all {
-            for asked in asking {
-                page.line(name, &[("router", router), ("model", &asked.name)], count(asked));
-            }
-        }
-    };
-    let answered = "Turns of a router that this model answered.";
-    each("router_answered_total", answered, |it| it.answered);
-    let failed = "Requests of a router that failed, and replies that broke off.";
-    each("router_failed_total", failed, |it| it.failed);
-    let over = "Turns of a router that another model answered, because this one had failed.";
-    each("router_failed_over_total", over, |it| it.failed_over);
-}
-
-/// Adds the load of models that have limits.
-fn loads(page: &mut MetricsText, models: &Models) {
-    let loads = models.iter().filter_map(|(name, it)| Some((name, it.load()?)));
-    let loads: Vec<_> = loads.collect();
-    if loads.is_empty() {
-        return;
-    }
-    let mut each = |name: &str, kind: &str, help: &str, count: fn(&Load) -> u64| {
-        page.head(name, kind, help);
-        loads.iter().for_each(|(model, it)| page.line(name, &[("model", model)], count(it)));
-    };
-    each("model_replies", "gauge", "Replies that a model has under way.", |it| it.under_way);
-    each("model_waiting", "gauge", "Turns that wait for a model.", |it| it.waiting);
-    let held_up = "Turns that waited, since the limits of their model were reached.";
-    each("model_held_up_total", "counter", held_up, |it| it.held_up);
 }
 
 /// A page in Prometheus's text format 0.0.4.
 struct MetricsText(String);
 
 impl MetricsText {
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl fmt::Display) {
         self.head(name, kind, help);
         self.line(name, &[], value);
+    }
+
+    fn family(&mut self, Family { name, kind, help, values }: &Family) {
+        self.head(name, kind, help);
+        for (labels, value) in values {
+            let labels: Vec<_> = labels.iter().map(|(label, it)| (*label, it.as_str())).collect();
+            self.line(name, &labels, value);
+        }
     }
 
     fn head(&mut self, name: &str, kind: &str, help: &str) {
@@ -333,7 +345,7 @@ impl MetricsText {
         let _ = writeln!(self.0, "# TYPE pumphouse_{name} {kind}");
     }
 
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
         self.0.push_str("pumphouse_");
         self.0.push_str(name);
         for (number, (label, text)) in labels.iter().enumerate() {

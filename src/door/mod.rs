@@ -6,21 +6,21 @@
 //! client. A session knows no listeners and no log. The pump's events tell the session how each
 //! push goes.
 
-mod connection;
-mod egress;
-mod error;
-mod follow;
-mod wrong_tokens;
-mod eviction;
-mod push_events;
-mod peer;
-mod metrics;
-mod acceptor;
-mod session;
-mod push_shares;
-mod tcp;
-mod tls;
 mod client_tokens;
+mod wrong_tokens;
+mod error;
+mod egress;
+mod eviction;
+mod push_shares;
+mod push_events;
+mod session;
+mod follow;
+mod connection;
+mod acceptor;
+mod peer;
+mod tls;
+mod tcp;
+mod metrics;
 #[cfg(unix)]
 mod unix;
 
@@ -29,7 +29,7 @@ mod tests;
 
 pub use client_tokens::{Tokens, Wrong};
 pub use error::Error;
-pub use metrics::Metrics;
+pub use metrics::{Family, Metrics};
 pub use peer::keep_programs_out;
 use tcp::is_local;
 pub use tcp::{Options, Tcp};

@@ -5,9 +5,9 @@
 //! looked for among the open files of processes on this machine.
 
 #[cfg(target_os = "linux")]
-mod process;
-#[cfg(target_os = "linux")]
 mod socket;
+#[cfg(target_os = "linux")]
+mod process;
 
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::door::Tokens;
 use crate::door::client_tokens::Proof;
+use crate::door::client_tokens::Tokens;
 use crate::door::egress::Egress;
 use crate::door::push_shares::{Part, Share};
 use crate::door::wrong_tokens::{Guesses, machine};

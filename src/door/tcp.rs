@@ -10,9 +10,13 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use crate::door::acceptor::{self, Opened, Source};
-use crate::door::peer::{self, Peer};
-use crate::door::{Error, Tls, Tokens};
+use crate::door::acceptor;
+use crate::door::acceptor::{Opened, Source};
+use crate::door::client_tokens::Tokens;
+use crate::door::error::Error;
+use crate::door::peer;
+use crate::door::peer::Peer;
+use crate::door::tls::Tls;
 use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
 use crate::wire::{Code, Fault};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::door::Tokens;
+use crate::door::client_tokens::Tokens;
 use crate::door::session::{DoorShared, Session, Step};
 use crate::door::wrong_tokens::Guesses;
 use crate::engine::{CONSOLE, Identity, PushEvent, UnreadBytes};

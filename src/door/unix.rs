@@ -13,10 +13,14 @@ use socket2::SockRef;
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::clock;
-use crate::door::acceptor::{self, Opened, Source};
+use crate::door::acceptor;
+use crate::door::acceptor::{Opened, Source};
+use crate::door::client_tokens::Tokens;
 use crate::door::client_tokens::is_name;
-use crate::door::peer::{self, Peer};
-use crate::door::{Error, Options, Tokens};
+use crate::door::error::Error;
+use crate::door::peer;
+use crate::door::peer::Peer;
+use crate::door::tcp::Options;
 use crate::engine::{Builder, Door, Identity, Plugin, Port, Pump, Tokio};
 use crate::listener::Boxed;
 

@@ -20,6 +20,7 @@ pub use build::complaints::Complaints;
 pub use build::door::Door;
 pub use build::factory::{Factory, Makes, Unmade};
 pub use build::plan::Plan;
+pub use build::values::Values;
 pub use common::counts::{Handled, Metrics};
 pub(crate) use common::live_queue::LiveQueue;
 pub use common::live_queue::Showing;

@@ -14,9 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt as _;
 
-use crate::audit;
 use crate::engine::{Port as _, Tokio};
-use crate::log::{Entry, Error, Log};
+use crate::log::{Entry, Error, Log, last_position_from};
 #[cfg(feature = "otel")]
 pub(crate) use position::NoPosition;
 pub(crate) use position::{FROM_BEGINNING, KeptPosition, check, file_beside};
@@ -266,7 +265,7 @@ impl<T: Target> Follower<T> {
             return Ok(true);
         }
         if sent == Sent::FromNowOn {
-            let last = audit::last_position_from(&*self.log, self.read).await?;
+            let last = last_position_from(&*self.log, self.read).await?;
             self.target.skip(last.saturating_sub(self.sent));
             self.read = last;
         }
@@ -302,7 +301,7 @@ impl<T: Target> Follower<T> {
     async fn rest(&self, port: &Tokio) {
         let mut seen = None;
         loop {
-            let last = audit::last_position_from(&*self.log, self.read).await.ok();
+            let last = last_position_from(&*self.log, self.read).await.ok();
             if last > *seen.get_or_insert(last) {
                 return;
             }
@@ -312,7 +311,7 @@ impl<T: Target> Follower<T> {
 
     /// Measures how many entries the target is behind the log.
     async fn measure(&self) -> Result<(), Error> {
-        let last = audit::last_position_from(&*self.log, self.read).await?;
+        let last = last_position_from(&*self.log, self.read).await?;
         self.lag.store(last.saturating_sub(self.sent), Ordering::Relaxed);
         Ok(())
     }

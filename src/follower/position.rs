@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit;
 use crate::clock;
 use crate::follower::kept_file;
-use crate::log::{Error, Log};
+use crate::log::{Error, Log, last_position};
 
 /// The shortest time between two writes of a position, in microseconds.
 const KEEP_EVERY_US: u64 = 1_000_000;
@@ -74,7 +73,7 @@ impl KeptPosition {
         let kept = match there.map_err(NoPosition::File)? {
             // A log that was restored from a backup may end before the position.
             Some(known) if known.log == uuid => {
-                known.position.min(audit::last_position(log).await.map_err(NoPosition::Log)?)
+                known.position.min(last_position(log).await.map_err(NoPosition::Log)?)
             }
             _ => 0,
         };

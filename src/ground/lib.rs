@@ -18,6 +18,8 @@ pub mod clock;
 pub mod regular_file;
 #[path = "../bounded_yaml.rs"]
 pub mod bounded_yaml;
+#[path = "../address.rs"]
+pub mod address;
 #[path = "../xml/mod.rs"]
 pub mod xml;
 #[path = "../schema/mod.rs"]

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::Error;
-use crate::log::chain::{self, Origin};
+use crate::log::chain;
+use crate::log::chain::Origin;
 use crate::log::entry::{Batch, Draft, Entry, Flags, Mark, NewThread};
+use crate::log::error::Error;
 
 /// The largest number that a row can hold: SQLite's integers have a sign.
 const NUMBER_MAX: u64 = i64::MAX as u64;

@@ -6,11 +6,13 @@
 //! there.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::log::{Error, SqliteLog};
+use crate::log::error::Error;
+use crate::log::own_files::own_options;
+use crate::log::sqlite::SqliteLog;
 
 /// What happens to a file that is at the path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,25 +123,6 @@ impl Drop for AtomicFile {
             let _ = fs::remove_file(unfinished);
         }
     }
-}
-
-/// Options for making a file. On Unix, only the file's owner may read it, since it may contain
-/// messages.
-pub fn own_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Makes a folder and those above it. On Unix, only the owner may look into them. A folder that
-/// exists stays as it is.
-pub fn make_own_folders(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
 }
 
 /// The path of the unfinished file: in the same folder, with the process's id in its name.

@@ -1,16 +1,15 @@
 //! Computes the digests of entries and the chain of commits. `docs/log.md` specifies both byte by
 //! byte.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use blake3::Hasher;
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::Identity;
 use crate::log::entry::{Draft, Entry};
+use crate::log::head::Head;
+use crate::log::identity::Identity;
 use crate::name::Name;
 
 /// The prefixes of the three kinds of hashed bytes. Since they differ, bytes of one kind can't be
@@ -22,54 +21,6 @@ const GENESIS: &[u8] = b"pumphouse log 1\0";
 /// Bodies up to this size are copied into the buffer with the other fields and hashed in one call.
 /// Larger bodies are hashed in place.
 const COPIED_BYTES_MAX: usize = 8 * 1024;
-
-/// A commit's number and the hash of the chain up to this commit. As text: `1234:hex…`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Head {
-    /// The commit's number. Commit 0 is written when the log is made.
-    pub number: u64,
-    /// A BLAKE3 hash that covers this commit and all commits before it.
-    pub chain: [u8; 32],
-}
-
-impl fmt::Display for Head {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.number, blake3::Hash::from_bytes(self.chain).to_hex())
-    }
-}
-
-impl fmt::Debug for Head {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// The error of a text that isn't a head.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoHead;
-
-impl fmt::Display for NoHead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a head is a commit's number, a colon and 64 hexadecimal digits")
-    }
-}
-
-impl std::error::Error for NoHead {}
-
-impl FromStr for Head {
-    type Err = NoHead;
-
-    fn from_str(text: &str) -> Result<Head, NoHead> {
-        let (number, chain) = text.split_once(':').ok_or(NoHead)?;
-        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(NoHead);
-        }
-        let number = number.parse().map_err(|_| NoHead)?;
-        let chain = blake3::Hash::from_hex(chain).map_err(|_| NoHead)?;
-        Ok(Head { number, chain: chain.into() })
-    }
-}
 
 /// The origin of a thread: its parent and the entry that it was forked at, if it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,8 +256,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::log::entry::{Flags, Mark};
     use crate::log::mark_bytes::MarkWriter;
-    use crate::log::{Flags, Mark};
 
     const PAGE: &str = include_str!("../../docs/log.md");
 
@@ -403,17 +354,6 @@ mod tests {
         let head = Head { number: 1, chain };
         assert!(PAGE.contains(&format!("head: {head}\n")), "{head}");
         assert_eq!(head.to_string().parse(), Ok(head));
-    }
-
-    #[test]
-    fn a_head_is_read_exactly() {
-        let good = format!("7:{}", "ab".repeat(32));
-        assert_eq!(good.parse::<Head>().unwrap().to_string(), good);
-        for bad in ["", "7", ":", "7:", "7:ab", "+7:", "-1:"] {
-            let long = format!("{bad}{}", "ab".repeat(32));
-            assert_eq!(bad.parse::<Head>(), Err(NoHead), "{bad}");
-            assert!(long.parse::<Head>().is_err() || bad == "7:", "{long}");
-        }
     }
 
     #[test]

@@ -9,7 +9,12 @@ use std::thread::Thread;
 use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::{Batch, Draft, Error, Flags, Head, Health, Log, Mark, NewThread, Receipt, Wrong};
+use crate::log::entry::{Batch, Draft, Flags, Mark, NewThread, Receipt};
+use crate::log::error::Error;
+use crate::log::head::Head;
+use crate::log::interface::Health;
+use crate::log::interface::Log;
+use crate::log::verify::Wrong;
 use crate::name::Name;
 
 /// The name of the payloads in these tests.
@@ -336,7 +341,7 @@ fn open_entries_are_those_not_consumed_by_all(log: &dyn Log) {
     first.marks = vec![started("a/1", "echo", 1), consumed("a/3", "echo")];
     keep(log, first);
     let open = |log: &dyn Log| -> Vec<String> {
-        let show = |it: crate::log::Open| {
+        let show = |it: crate::log::entry::Open| {
             let started = it.started.iter().map(|(by, last)| (by, last.attempt));
             let started = started.collect::<Vec<_>>();
             format!("{} {started:?} {:?}", it.entry.id, it.consumed)
@@ -412,7 +417,7 @@ fn a_tree_has_what_became_of_its_threads(log: &dyn Log) {
     ];
     keep(log, first);
     let tree = |root: &str| -> Vec<String> {
-        let told = |record: crate::log::ThreadRecord| {
+        let told = |record: crate::log::entry::ThreadRecord| {
             format!("{} {} {} {}", record.id, record.state, record.last_seq, record.first.is_some())
         };
         wait(log.tree(&ThreadId::new(root))).unwrap().into_iter().map(told).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::chain::Head;
+use crate::log::head::Head;
 use crate::name::Name;
 
 /// One message in the log. It never changes.

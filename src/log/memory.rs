@@ -7,14 +7,25 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::admit::{self, Admitted, Job, Origins, Records, ThreadTip};
-use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
+use crate::log::admit;
+use crate::log::admit::{Admitted, Job, Origins, Records, ThreadTip};
+use crate::log::chain;
+use crate::log::chain::Commit;
+use crate::log::chain::CommitRow;
+use crate::log::chain::Link;
+use crate::log::chain::Origin;
+use crate::log::durability::Durability;
 use crate::log::entry::State as ThreadState;
 use crate::log::entry::{Batch, Entry, Flags, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
-use crate::log::mark_bytes::{self, MarkWriter};
+use crate::log::error::{Boxed, Error, ready};
+use crate::log::head::Head;
+use crate::log::identity::Identity;
+use crate::log::interface::Health;
+use crate::log::interface::Log;
+use crate::log::mark_bytes;
+use crate::log::mark_bytes::MarkWriter;
 use crate::log::open_entries::{EntryNumbers, OpenEntries};
 use crate::log::verify::{Report, Verifier};
-use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
 /// A log in memory. A batch is kept before [`append`](Log::append) returns.
 pub struct MemoryLog {
@@ -27,7 +38,7 @@ impl MemoryLog {
     /// An empty log.
     #[must_use]
     pub fn new() -> MemoryLog {
-        MemoryLog::of(Identity::fresh(), crate::log::fresh_uuid())
+        MemoryLog::of(Identity::fresh(), crate::log::identity::fresh_uuid())
     }
 
     /// An empty log with this identity and this writer.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::id::ThreadId;
-use crate::log::{Entry, Error, Log, ThreadSummary};
+use crate::log::entry::{Entry, ThreadSummary};
+use crate::log::error::Error;
+use crate::log::interface::Log;
 
 /// How many entries or threads a page has at most.
 const PAGE: usize = 1_024;
@@ -90,8 +92,8 @@ impl<'a> ThreadPages<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::MemoryLog;
     use crate::log::conformance::{batch, wait};
+    use crate::log::memory::MemoryLog;
 
     #[test]
     fn pages_have_every_entry_once_between_their_bounds() {

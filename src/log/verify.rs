@@ -4,9 +4,14 @@
 use std::fmt;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::Identity;
-use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
+use crate::log::chain;
+use crate::log::chain::Commit;
+use crate::log::chain::CommitRow;
+use crate::log::chain::Link;
+use crate::log::chain::Origin;
 use crate::log::entry::Entry;
+use crate::log::head::Head;
+use crate::log::identity::Identity;
 
 /// How many findings are reported one by one. Further findings are only counted, since nobody reads
 /// so many.

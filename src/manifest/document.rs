@@ -1,15 +1,19 @@
 //! Reads YAML files other than manifests. Each mistake has a place, as in a manifest.
 
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+use crate::bounded_yaml;
 use crate::manifest::check::joined;
 use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::hide_variables::{KnownVariables, Variables};
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::settings::{At, Findings};
-use crate::manifest::yaml::{self, Node, Value};
+use crate::manifest::yaml;
+use crate::manifest::yaml::{Node, Value};
+use crate::regular_file;
 
 /// A YAML file that was read, with its variables filled in.
 #[derive(Debug)]
@@ -102,6 +106,15 @@ fn twice(node: &Node, path: &str, wrong: &mut Vec<Mistake>) {
         }
         twice(&pair.value, &below, wrong);
     }
+}
+
+/// Reads a file up to one byte more than a manifest may have, so that the caller recognises a
+/// larger file.
+pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(bounded_yaml::BYTES_MAX).unwrap_or(u64::MAX);
+    regular_file::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

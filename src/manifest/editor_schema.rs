@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::manifest::key_table::{self, Key, Kind, ORGANISM};
+use crate::manifest::key_table;
+use crate::manifest::key_table::{Key, Kind, ORGANISM};
 
 /// The JSON Schema of a manifest. A copy is the file `schemas/organism.schema.json`.
 #[must_use]

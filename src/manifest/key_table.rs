@@ -1,8 +1,8 @@
 //! The table of the keys that a manifest may have. Manifests are checked with this table, and the
 //! schema for editors is made from it.
 
-mod agent;
 mod feeds;
+mod agent;
 pub(super) mod include;
 mod model;
 pub(super) mod pod;

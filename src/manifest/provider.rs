@@ -1,18 +1,15 @@
 //! Reads provider files, which describe how a provider of models is asked. Each mistake has a
 //! place, as in a manifest.
 
-use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::bounded_yaml;
 use crate::manifest::check::check;
-use crate::manifest::document::Document;
+use crate::manifest::document::{Document, bytes_of};
 use crate::manifest::expand_variables::Environment;
 use crate::manifest::key_table;
 use crate::manifest::mistake::{Mistake, Mistakes, Place};
-use crate::manifest::read::SinksOf;
+use crate::manifest::sinks::SinksOf;
 use crate::model::{Provider, ProviderEvents, ProviderFile};
-use crate::regular_file;
 use crate::sink::{Return, Sink};
 
 /// The keys of a provider file that lead to its sinks.
@@ -50,15 +47,6 @@ pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Describe
         Mistakes::new(&file.display().to_string(), vec![Mistake::new(place, text)])
     })?;
     parse(file, &bytes, environment)
-}
-
-/// Reads a file up to one byte more than a manifest may have, so that the caller recognises a
-/// larger file.
-pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = u64::try_from(bounded_yaml::BYTES_MAX).unwrap_or(u64::MAX);
-    regular_file::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Described, Mistakes> {

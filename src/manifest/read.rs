@@ -1,22 +1,21 @@
 //! Turns a tree of values into a [`Manifest`]. Finds the mistakes that the table of keys can't
 //! show, such as names that nothing has, and files that can't be read.
 
+mod doors;
+mod pods;
+mod node;
+mod includes;
+mod schemas;
+mod models;
+pub(super) mod otel;
+mod metadata;
+mod known;
+mod feeds;
+mod workflows;
 mod agent;
 mod calls;
-mod doors;
-mod feeds;
-mod includes;
 mod listeners;
-mod metadata;
-mod models;
-mod node;
-pub(super) mod otel;
-mod pods;
-mod schemas;
-mod sinks;
-mod workflows;
 
-pub(super) use sinks::SinksOf;
 pub(crate) use workflows::workflow;
 use workflows::{trigger_places, workflow_listeners};
 
@@ -28,16 +27,21 @@ use crate::engine::Builder;
 use crate::limits::{Amount, Bound, Limits};
 use crate::listeners::describe::Allow;
 use crate::listeners::feed_values::SettableFeeds;
+use crate::listeners::models::WithModels;
 use crate::log::Durability;
+use crate::manifest::amount;
 use crate::manifest::check;
+use crate::manifest::contents::{Context, DATA, Manifest, Overrides, Places, UsedProvider};
 use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::hide_variables::Variables;
 use crate::manifest::key_table::ORGANISM;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
-use crate::manifest::yaml::{self, Node};
-use crate::manifest::{Context, DATA, Manifest, Overrides, Places, UsedProvider, amount};
+use crate::manifest::sinks::SinksOf;
+use crate::manifest::yaml;
+use crate::manifest::yaml::Node;
 use crate::model::{Models, Prices, ProviderEvents};
 use crate::schema::Schema;
+use crate::sink::{Return, Sink};
 use crate::trigger_source::TriggerSource;
 
 impl Manifest {
@@ -274,6 +278,12 @@ impl Reader<'_> {
             otel,
             context: Context { folder: self.context.clone(), feeds: self.agent_feeds.take() },
         }
+    }
+
+    /// The manifest's sinks that have no mistakes, and separately its sinks of the type `return`.
+    fn sinks(&self, node: &Node) -> (Vec<Sink>, Vec<Return>) {
+        let of = SinksOf { file: self.file, key: "sinks", events: &self.events, provider: None };
+        of.read(node, &mut |it| self.wrong(it))
     }
 
     /// Returns the items of `listeners`, and the agents of pods and of included files. Each has its

@@ -4,15 +4,18 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::client::Address;
-use crate::manifest::Manifest;
+use crate::address::Address;
 use crate::manifest::check::is_address;
+use crate::manifest::contents::Manifest;
+#[cfg(feature = "otel")]
+use crate::manifest::contents::Otel;
 use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::mistake::{Mistake, Mistakes};
 use crate::manifest::read::beside;
-use crate::manifest::yaml::{self, Node};
 #[cfg(feature = "otel")]
-use crate::manifest::{Otel, read::otel::settings};
+use crate::manifest::read::otel::settings;
+use crate::manifest::yaml;
+use crate::manifest::yaml::Node;
 
 const EXAMPLE: &str = "tcp: 127.0.0.1:8765";
 

@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::{Attached, Format, Model, Prompt, PromptMessage, Tool};
+use crate::model::attachments::Attached;
+use crate::model::interface::Model;
+use crate::model::prompt::{Format, Prompt, PromptMessage, Tool};
 use crate::regular_file;
 
 /// Approximate bytes of a token, where no tokenizer counts.
@@ -157,7 +159,10 @@ impl fmt::Debug for Tokenizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Boxed, Reply, Role, Signed, Wire};
+    use crate::model::interface::{Boxed, Reply};
+    use crate::model::piece::Signed;
+    use crate::model::prompt::Role;
+    use crate::model::wire_name::Wire;
 
     /// A tokenizer whose tokens are words.
     const WORDS: &str = r#"{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn without_one_a_token_is_four_bytes() {
-        let model: &dyn Model = &crate::model::Scripted::replies(["a"]);
+        let model: &dyn Model = &crate::model::scripted::Scripted::replies(["a"]);
         let mut prompt = Prompt::new("12345678");
         prompt.messages.push(PromptMessage::new(Role::User, "123456789"));
         assert_eq!(model.prompt_tokens(&prompt), 5);
@@ -224,7 +229,7 @@ mod tests {
     fn an_image_counts_beside_the_text_by_either_count() {
         let mut said = PromptMessage::new(Role::User, "Look");
         said.attached.push(Attached::new("image/png", &[0; 300_000]));
-        let model: &dyn Model = &crate::model::Scripted::replies(["a"]);
+        let model: &dyn Model = &crate::model::scripted::Scripted::replies(["a"]);
         assert_eq!(model.message_tokens(&said), 1 + 1_600);
         let counted = words();
         let model: &dyn Model = &counted;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem::{discriminant, take};
 
-use super::{Call, Piece, Stop};
+use crate::model::piece::{Call, Piece, Stop};
 use crate::secret::Secrets;
 
 /// Hides secrets in the pieces of one reply. If the end of a text may be the beginning of a secret,
@@ -111,7 +111,8 @@ fn text_of(piece: &mut Piece) -> &mut String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Signed, Wire};
+    use crate::model::piece::Signed;
+    use crate::model::wire_name::Wire;
     use crate::schema::base64_text;
     use crate::secret::Secret;
 

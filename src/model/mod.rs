@@ -22,170 +22,58 @@
 //!
 //! `docs/models.md` is the manual.
 
-mod attachments;
-mod rate_limit;
-mod model_identity;
 mod error;
+mod attachments;
+mod retry_pause;
+mod usage;
+mod price;
+mod wire_name;
+mod prices;
+mod piece;
+mod prompt;
+mod model_identity;
+mod load;
+mod interface;
+mod script;
+mod play;
+mod scripted;
+mod recorded;
 pub mod estimate;
 mod models;
-mod piece;
-mod play;
-mod price;
-mod prices;
-mod prompt;
-pub(crate) mod provider;
-mod provider_events;
-mod recorded;
-pub mod remote;
-mod retry_pause;
-mod router;
-mod script;
-mod scripted;
-pub mod sse;
-mod reply_memory;
 mod hide_secrets;
+mod reply_memory;
+mod provider_events;
+mod rate_limit;
+mod router;
+pub mod sse;
+mod too_long;
+mod error_answer;
+pub(crate) mod provider_file;
 pub(crate) mod wire;
-
-use std::fmt::Debug;
-use std::future::Future;
-use std::pin::Pin;
-
-use crate::secret::Secret;
+pub(crate) mod provider;
+pub mod remote;
 
 pub use attachments::{Attached, is_media_range, media_type_of, takes};
 pub use error::{Error, Kind, Wait};
+pub use interface::{Boxed, Model, Reply};
+pub use load::{Asking, Load};
 pub use model_identity::{Details, PriceSource};
 pub use models::{Models, UnknownModel};
-pub use piece::{Answering, Call, Piece, Signed, Stop, Usage};
+pub use piece::{Answering, Call, Piece, Signed, Stop};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
 pub use prompt::{Digest, Format, NoDigest, Prompt, PromptMessage, Role, Tool};
+pub(crate) use provider::of_wire;
 pub use provider::{NoProvider, Provider, Unmatched};
-pub(crate) use provider::{ProviderFile, of_wire};
 pub(crate) use provider_events::{DroppedEvents, EventQueue};
 pub use provider_events::{ProviderEvent, ProviderEvents};
-pub use rate_limit::{Bounded, Load};
+pub(crate) use provider_file::keys::ProviderFile;
+pub use rate_limit::Bounded;
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
-pub use router::{Asking, Policy, Router};
+pub use router::{Policy, Router};
 pub use script::Script;
 pub use scripted::{NoScript, Repeat, Scripted};
-pub use wire::{Effort, NoEffort, NoWire, Wire};
-
-/// A future of a model's answer, or of its error.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
-
-/// A language model. The tests in `tests/it/model/conformance.rs` check what implementations share.
-pub trait Model: Debug + Send + Sync {
-    /// Starts a turn. The future completes when the first piece of the reply has come. Until then,
-    /// a model may retry by itself. If it did, the reply begins with a [`Piece::Tried`] for each
-    /// failed attempt. Dropping the future ends the request.
-    ///
-    /// # Errors
-    /// The error of one attempt, usually the last. [`Error::tried`] has the errors of the others.
-    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
-
-    /// Starts a turn with a single attempt, even if [`turn`](Model::turn) would retry. Routers use
-    /// this method, as they have other models to ask.
-    ///
-    /// # Errors
-    /// The error of the attempt.
-    fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
-        self.turn(prompt)
-    }
-
-    /// The most tokens that prompt and reply may have together, if known.
-    fn window(&self) -> Option<u32> {
-        None
-    }
-
-    /// How many tokens a text has, if the model has a tokenizer. See [`prompt_tokens`](estimate)
-    /// for an estimate without a tokenizer.
-    fn tokens(&self, text: &str) -> Option<u64> {
-        let _ = text;
-        None
-    }
-
-    /// The most tokens of a reply if its prompt sets no maximum. None if unknown.
-    fn max_tokens(&self) -> Option<u32> {
-        None
-    }
-
-    /// The media types of attachments that the model takes, such as `image/*` and
-    /// `application/pdf`. See [`takes`].
-    fn attachments(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Whether the model is held to the [format](Prompt::format) of its prompt. For other models,
-    /// agents describe the format in the prompt's text.
-    fn is_structured(&self) -> bool {
-        false
-    }
-
-    /// The tools that the model's provider can't take, each with the reason, which completes a
-    /// sentence about the tool. Requests leave them out.
-    fn left_out(&self, tools: &[Tool]) -> Vec<(String, String)> {
-        let _ = tools;
-        Vec::new()
-    }
-
-    /// The price of the model's tokens, if known.
-    fn price(&self) -> Option<Price> {
-        None
-    }
-
-    /// Why a temperature isn't sent to the model. None if it is sent.
-    fn refuses_temperature(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Whether a turn could begin now. A model without limits always has room.
-    fn has_room(&self) -> bool {
-        true
-    }
-
-    /// The load of a model with limits on requests or tokens. None for other models.
-    fn load(&self) -> Option<Load> {
-        None
-    }
-
-    /// How often each model of a [`Router`] was asked. Empty for other models.
-    fn asking(&self) -> Vec<Asking> {
-        Vec::new()
-    }
-
-    /// Whether the model always answers the same prompt with the same words. This decides how an
-    /// agent ends a turn in which the pump stopped. If true, the agent asks the model again. If
-    /// false, the turn ends with the recorded part of the reply.
-    fn is_repeatable(&self) -> bool {
-        false
-    }
-
-    /// The secrets that the model sends: its keys, and headers that are secret. They are hidden in
-    /// all that the organism says.
-    fn secrets(&self) -> Vec<Secret> {
-        Vec::new()
-    }
-
-    /// Describes the model in a few words, for people and for the log, without secrets.
-    fn describe(&self) -> String;
-
-    /// Describes the model part by part, without secrets.
-    fn details(&self) -> Details {
-        Details::new("program", self.describe())
-    }
-}
-
-/// A turn's reply while it is written. A slow reader slows the server down. Dropping the reply ends
-/// the request.
-pub trait Reply: Debug + Send {
-    /// Returns the next piece. The last piece is a [`Piece::Stop`]. After the last piece, and after
-    /// an error, returns None.
-    ///
-    /// Dropping the future before it completes loses no piece.
-    ///
-    /// # Errors
-    /// The error that ended the reply early.
-    fn next(&mut self) -> Boxed<'_, Option<Piece>>;
-}
+pub use usage::Usage;
+pub use wire::{Effort, NoEffort};
+pub use wire_name::{NoWire, Wire};

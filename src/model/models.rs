@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::model::Model;
+use crate::model::interface::Model;
 use crate::schema::nearest;
 
 /// Maps names to models. The `model` keys of a manifest refer to these names.
@@ -79,7 +79,7 @@ impl std::error::Error for UnknownModel {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Scripted;
+    use crate::model::scripted::Scripted;
 
     #[test]
     fn who_is_unknown_is_told_who_there_is() {

@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::error::Error;
+use crate::model::interface::{Boxed, Reply};
+use crate::model::piece::Piece;
 use crate::model::script::{End, Script};
-use crate::model::{Boxed, Error, Piece, Reply};
 
 /// A future that is done after a pause.
 pub(super) type Pause = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -1,6 +1,6 @@
 //! The price of a model's tokens.
 
-use crate::model::Usage;
+use crate::model::usage::Usage;
 
 /// The price of a model's tokens, in whatever currency the operator uses.
 ///

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::bounded_yaml;
-use crate::model::Price;
+use crate::model::price::Price;
 use crate::regular_file;
 
 /// The most bytes of a table of prices: seven times the size of the table that ships.
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn the_table_that_ships_has_the_providers_of_the_wires() {
-        use crate::model::Wire;
+        use crate::model::wire_name::Wire;
         let host = |wire: Wire| wire.home().split('/').nth(2).unwrap();
         for (wire, model, has_cached) in [
             (Wire::AnthropicMessages, "claude-sonnet-4-5", true),

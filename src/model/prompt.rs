@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::limits::XmlLimits;
-use crate::model::{Attached, Call, Signed};
+use crate::model::attachments::Attached;
+use crate::model::piece::{Call, Signed};
 use crate::schema::json;
 use crate::xml::{self, Child, Profile, View};
 

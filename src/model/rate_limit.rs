@@ -9,8 +9,15 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use self::bucket::Bucket;
-use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Tool, retry_pause};
 use crate::clock;
+use crate::model::error::Error;
+use crate::model::interface::{Boxed, Model, Reply};
+use crate::model::load::{Asking, Load};
+use crate::model::model_identity::Details;
+use crate::model::piece::Piece;
+use crate::model::price::Price;
+use crate::model::prompt::{Prompt, Tool};
+use crate::model::retry_pause;
 use crate::secret::Secret;
 
 /// The fewest tokens that a request counts as until the provider has counted its tokens.
@@ -32,29 +39,6 @@ pub struct Bounded {
     name: String,
     model: Arc<dyn Model>,
     gate: Arc<Gate>,
-}
-
-/// The load of a model with limits.
-///
-/// ```
-/// use std::sync::Arc;
-/// use pumphouse::model::{Bounded, Model, Scripted};
-///
-/// let model = Bounded::new("fixed", Arc::new(Scripted::replies(["42"]))).at_once(8);
-/// let load = model.load().unwrap();
-/// assert_eq!((load.at_once, load.under_way, load.waiting, load.held_up), (Some(8), 0, 0, 0));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Load {
-    /// The most replies that may be under way at once, if there is such a limit.
-    pub at_once: Option<u64>,
-    /// Replies under way.
-    pub under_way: u64,
-    /// Turns that wait until they may ask the model.
-    pub waiting: u64,
-    /// Turns that have had to wait since the model was made.
-    pub held_up: u64,
 }
 
 impl Bounded {

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::model::error::{Error, Kind};
+use crate::model::interface::{Boxed, Model, Reply};
 use crate::model::play::{Sleeper, play};
-use crate::model::{Boxed, Digest, Error, Kind, Model, Prompt, Reply, Script};
+use crate::model::prompt::{Digest, Prompt};
+use crate::model::script::Script;
 
 /// A model that repeats the replies of a record, each to the prompt that it was recorded for.
 ///
@@ -131,7 +134,7 @@ impl fmt::Debug for Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Piece, Stop};
+    use crate::model::piece::{Piece, Stop};
 
     fn prompt(text: &str) -> Prompt {
         Prompt::new("").user(text)

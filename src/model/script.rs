@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::{Call, Error, Kind, Piece, Stop, Usage};
+use crate::model::error::{Error, Kind};
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::usage::Usage;
 
 /// A reply that is written in advance: its pieces, its speed, and its end.
 ///

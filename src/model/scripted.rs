@@ -7,8 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::error::{Error, Kind};
+use crate::model::interface::{Boxed, Model, Reply};
+use crate::model::model_identity::{Details, PriceSource};
 use crate::model::play::{Sleeper, play};
-use crate::model::{Boxed, Details, Error, Kind, Model, Price, PriceSource, Prompt, Reply, Script};
+use crate::model::price::Price;
+use crate::model::prompt::Prompt;
+use crate::model::script::Script;
 use crate::regular_file;
 
 use file::Written;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
-use crate::listeners::action::words::{
-    Action, ActionError, ActionKind, ActionResult, Mode, ResultValue, Status,
-};
-use crate::listeners::agent::root;
-use crate::listeners::agent::words::{CognitionIn, CognitionOut, Dispatch, Response, Stopped};
 use crate::log::{Batch, Draft, Entry, Flags, Log, MemoryLog, NewThread};
 use crate::name::Name;
 use crate::otel::{Kind, Projection, Span, SpanId, TraceId, Value, names};
+use crate::staff::action::words::{
+    Action, ActionError, ActionKind, ActionResult, Mode, ResultValue, Status,
+};
+use crate::staff::agent::root;
+use crate::staff::agent::words::{CognitionIn, CognitionOut, Dispatch, Response, Stopped};
 use crate::wire::Payload;
 
 /// A text that no span without content may have.

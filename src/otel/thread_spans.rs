@@ -9,14 +9,14 @@ use serde_json::json;
 
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Apply as _, Entry};
-use crate::listeners::action;
-use crate::listeners::action::words::{Action, ActionResult, Status};
-use crate::listeners::agent::root;
-use crate::listeners::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
-use crate::listeners::mind::Minds;
 use crate::otel::model::{ModelName, finish_reason};
 use crate::otel::names;
 use crate::otel::span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, Value};
+use crate::staff::action;
+use crate::staff::action::words::{Action, ActionResult, Status};
+use crate::staff::agent::root;
+use crate::staff::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
+use crate::staff::mind::Minds;
 use crate::wire::core::Huh;
 use crate::xml::Element;
 

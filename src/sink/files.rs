@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Sent, Target, Unreachable};
-use crate::log::atomic_file::{make_own_folders, own_options};
+use crate::log::own_files::{make_own_folders, own_options};
 use crate::log::{Entry, Error};
 use crate::regular_file::opened_no_link;
 use crate::sink::NoSink;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::audit;
 use crate::engine::{LiveQueue, Showing};
+use crate::entry_json;
 use crate::id::ThreadId;
 use crate::log::{Entry, bytes_of};
 use crate::model::{DroppedEvents, EventQueue, ProviderEvent};
@@ -70,7 +70,7 @@ impl Item {
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
-            Item::Entry(it) => audit::json(it),
+            Item::Entry(it) => entry_json::json(it),
             Item::Live(it) => json!({
                 "live": true,
                 "thread": it.cause.thread.as_str(),

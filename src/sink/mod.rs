@@ -24,11 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::audit;
 use crate::engine::{Builder, Door, Plugin, Pump, Stage};
 use crate::follower::{self, Follower, KeptPosition, Target};
 use crate::listener::Boxed;
-use crate::log::Log;
+use crate::log::{Log, last_position};
 use crate::model::ProviderEvents;
 use crate::wire::{Code, Fault};
 
@@ -212,7 +211,7 @@ impl Sink {
         match self.after {
             Some(position) => Ok(KeptPosition::unkept(log, position)),
             None if begins_at_end => {
-                let last = audit::last_position(log).await;
+                let last = last_position(log).await;
                 let last = last.map_err(|it| broken(it.to_string()))?;
                 Ok(KeptPosition::unkept(log, last))
             }

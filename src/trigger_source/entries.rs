@@ -10,9 +10,9 @@ use crate::engine::{LiveQueue, Pump};
 use crate::follower::{Sent, Target, Unreachable};
 use crate::id::{EntryId, ThreadId};
 use crate::listener;
-use crate::listeners::trigger::EventRule;
-use crate::listeners::trigger::words::TriggerDue;
 use crate::log::{Entry, Error, Log};
+use crate::staff::trigger::EventRule;
+use crate::staff::trigger::words::TriggerDue;
 use crate::wire::{Code, Json};
 
 /// How many entries of a thread are read at once to find equal ones.

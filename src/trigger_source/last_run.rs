@@ -2,9 +2,9 @@
 
 use crate::id::{EntryId, ThreadId};
 use crate::listener;
-use crate::listeners::trigger::Firings;
-use crate::listeners::trigger::words::TriggersDecided;
 use crate::log::{Error, Log, Pages, State};
+use crate::staff::trigger::Firings;
+use crate::staff::trigger::words::TriggersDecided;
 
 /// The newest run of a schedule.
 pub(super) struct LastRun {

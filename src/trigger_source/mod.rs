@@ -17,16 +17,15 @@ use std::sync::{Arc, OnceLock};
 
 use self::entries::EntryTarget;
 use self::times::Timetable;
-use crate::audit;
 use crate::engine::{Builder, Door, Plugin, Pump, Stage};
 use crate::follower::{self, Follower, KeptPosition};
 use crate::id::{EntryId, ThreadId};
 use crate::listener;
 use crate::listener::{Boxed, Capabilities};
-use crate::listeners::trigger::words::TriggerDue;
-use crate::listeners::trigger::{self, EventRule, Triggers, WrongTrigger};
 use crate::log;
-use crate::log::{Log, Pages};
+use crate::log::{Log, Pages, last_position};
+use crate::staff::trigger::words::TriggerDue;
+use crate::staff::trigger::{self, EventRule, Triggers, WrongTrigger};
 use crate::wire::{Code, Fault};
 
 /// The thread of the organism itself. No message can be pushed into it.
@@ -99,7 +98,7 @@ impl TriggerSource {
     /// # Errors
     /// If the log can't be read.
     pub async fn begin_at_end_of(&self, log: &dyn Log) -> Result<(), log::Error> {
-        let last = audit::last_position(log).await?;
+        let last = last_position(log).await?;
         self.after.get_or_init(|| last);
         self.warn_of_absent_threads(log).await?;
         let organism = ThreadId::new(ORGANISM);

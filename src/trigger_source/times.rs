@@ -12,10 +12,10 @@ use crate::clock;
 use crate::engine::{LiveQueue, Port as _, Pump, Tokio};
 use crate::follower::kept_file;
 use crate::id::{EntryId, ThreadId};
-use crate::listeners::thread::CancelThread;
-use crate::listeners::trigger::EventRule;
-use crate::listeners::trigger::words::TriggerDue;
-use crate::listeners::workflow::definition::{Missed, Overlap};
+use crate::staff::thread::CancelThread;
+use crate::staff::trigger::EventRule;
+use crate::staff::trigger::words::TriggerDue;
+use crate::staff::workflow::definition::{Missed, Overlap};
 use crate::wire::{Code, Fault, Json, Timestamp};
 
 /// How far before the present time the newest missed time of a trigger is searched for, in

@@ -167,9 +167,8 @@ played! {
 fn every_page_with_commands_is_played() {
     let pages = pages();
     let has_commands = |text: &str| blocks(text).iter().any(|it| it.kind == "sh");
-    let with_commands = pages.iter().filter(|(path, text)| {
-        !path.starts_with("docs/faults/") && has_commands(text)
-    });
+    let with_commands =
+        pages.iter().filter(|(path, text)| !path.starts_with("docs/faults/") && has_commands(text));
     let mut with_commands: Vec<&str> = with_commands.map(|(path, _)| &**path).collect();
     with_commands.sort_unstable();
     assert_eq!(with_commands, PLAYED);

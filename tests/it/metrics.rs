@@ -109,7 +109,10 @@ async fn a_watcher_sees_which_model_turns_wait_for() {
     let mut models = Models::default();
     models.insert("large", model.clone());
     models.insert("unbounded", Arc::new(Scripted::replies(["c"])));
-    let door = Metrics::bind("127.0.0.1:0").await.unwrap().models(models);
+    let door = Metrics::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .source(pumphouse::listeners::model_metrics(models));
     let shown = door.local_addr();
     let pump = pumphouse::builder().with(door).build().unwrap().start();
     let first = model.turn(Prompt::new("Go.")).await.unwrap();

@@ -10,11 +10,12 @@
 )]
 pub(super) mod listeners;
 
-use listeners::tool::calculate::{Calculate, Calculated};
+use listeners::tool::calculate::{Calculate, Calculated, calculate};
 
 #[tokio::test]
 async fn the_house_staff_have_no_private_door() {
-    let pump = pumphouse::builder().with(listeners::standard()).build().unwrap().start();
+    let pump =
+        pumphouse::builder().with((listeners::staff(), calculate())).build().unwrap().start();
     let expression = "6*7".to_owned();
     let Calculated { value } = pump.ask(Calculate::new(expression)).await.unwrap();
     assert_eq!(value, "42");

@@ -48,6 +48,17 @@ fn a_file_of_the_command_line_uses_only_what_stands_above_it_there() {
 }
 
 #[test]
+fn a_file_of_these_rooms_uses_only_what_stands_above_it_there() {
+    let files = files();
+    let held = [("src/model", 50), ("src/log", 25), ("src/door", 20), ("src/manifest", 30)];
+    none(held.iter().flat_map(|&(folder, least)| {
+        let rooms = rooms::Rooms::read(folder, &files);
+        assert!(rooms.count() > least, "these are not all modules of {folder}");
+        files.iter().flat_map(move |it| rooms.complaints(it)).collect::<Vec<_>>()
+    }));
+}
+
+#[test]
 fn a_file_has_a_head_and_keeps_its_size() {
     none(files().iter().flat_map(shape::complaints));
 }

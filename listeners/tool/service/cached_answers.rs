@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use pumphouse::clock;
 use pumphouse::wire::Timestamp;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 
 use super::super::super::feed::words::FeedContent;
-use super::super::web::cache::{CachedUrl, Plan, Taken, TimedAnswer, Ttl, is_failure_for_now};
+use super::super::web::cache::{Answered, CachedUrl, Plan, Taken, Ttl, is_failure_for_now};
 use super::super::web::{Answer, Reason, Refusal, Web};
 use super::content::Content;
 
@@ -65,8 +64,8 @@ struct KeptUrl {
     answer: Arc<tokio::sync::Mutex<KeptAnswer>>,
 }
 
-/// The cached answer of one URL for one agent. `cached` has the answer without its body. `content`
-/// has the body as text.
+/// The cached answer of one URL for one agent. `cached` has the rules of the answer, and
+/// `content` its body as text.
 #[derive(Default)]
 struct KeptAnswer {
     cached: CachedUrl,
@@ -140,23 +139,22 @@ impl Urls {
 
 impl KeptAnswer {
     async fn get(&mut self, request: &Request<'_>, ttl: f64) -> Result<FeedContent, Refusal> {
-        let fields = request.headers;
         let asked_at_us = clock::wall_us();
         if self.failure.as_ref().is_some_and(|it| asked_at_us < it.until_us) {
-            return self.without_answer(fields, ttl, asked_at_us);
+            return self.without_answer(ttl, asked_at_us);
         }
-        let mut conditions = match self.cached.plan(fields, self.ttl(ttl), asked_at_us) {
-            Plan::Use(_) => return self.shown(fields, ttl, asked_at_us),
+        let mut conditions = match self.cached.plan(self.ttl(ttl), asked_at_us) {
+            Plan::Use => return self.shown(ttl, asked_at_us),
             Plan::Ask(conditions) => conditions,
         };
         loop {
             let is_conditional = !conditions.is_empty();
             let answer = request.send(std::mem::take(&mut conditions)).await;
             let now_us = clock::wall_us();
-            let taken = answer.and_then(|it| self.take(fields, it, (asked_at_us, now_us)));
+            let taken = answer.and_then(|it| self.take(&it, (asked_at_us, now_us)));
             match taken {
                 Ok(Some(once)) => return Ok(once),
-                Ok(None) if self.content.is_some() => return self.shown(fields, ttl, now_us),
+                Ok(None) if self.content.is_some() => return self.shown(ttl, now_us),
                 // The service confirmed an answer other than the cached one, so the next request
                 // has no conditions.
                 Ok(None) if is_conditional => {}
@@ -166,7 +164,7 @@ impl KeptAnswer {
                 }
                 Err(refusal) => {
                     self.fail(refusal, now_us);
-                    return self.without_answer(fields, ttl, now_us);
+                    return self.without_answer(ttl, now_us);
                 }
             }
         }
@@ -177,22 +175,20 @@ impl KeptAnswer {
     /// answer, nothing is cached, and `self.content` is `None`, too.
     fn take(
         &mut self,
-        request: &HeaderMap,
-        answer: Answer,
+        answer: &Answer,
         (asked_at_us, answered_at_us): (u64, u64),
     ) -> Result<Option<FeedContent>, Refusal> {
         let content = match answer.status {
             StatusCode::NOT_MODIFIED => self.content.take(),
-            _ => Some(Content::of(&answer)?),
+            _ => Some(Content::of(answer)?),
         };
         self.failure = None;
         let Answer { status, headers, .. } = answer;
-        let body = Bytes::new();
-        let answer = TimedAnswer { asked_at_us, answered_at_us, status, headers, body };
-        match self.cached.take(request, answer) {
+        let answered = Answered { asked_at_us, answered_at_us, status: *status, headers };
+        match self.cached.take(&answered) {
             Taken::Kept | Taken::Confirmed => self.content = content,
             Taken::Unmatched => self.content = None,
-            Taken::Once(_) | Taken::Failed(_) => {
+            Taken::Once | Taken::Failed => {
                 self.content = None;
                 return Ok(content.map(|it| FeedContent {
                     is_for_one_turn: Some(true),
@@ -217,20 +213,15 @@ impl KeptAnswer {
 
     /// Returns the cached content, if it may be shown although the service failed. Otherwise
     /// returns the failure.
-    fn without_answer(
-        &self,
-        request: &HeaderMap,
-        ttl: f64,
-        now_us: u64,
-    ) -> Result<FeedContent, Refusal> {
+    fn without_answer(&self, ttl: f64, now_us: u64) -> Result<FeedContent, Refusal> {
         let Some(Failure { until_us, refusal }) = &self.failure else {
             return Err(Refusal::new(Reason::Broken, "the service gave no answer"));
         };
-        let stale = self.cached.stale(request, self.ttl(ttl), now_us);
-        let (Some(stale), Some(content)) = (stale, &self.content) else {
+        let stale = self.cached.stale(self.ttl(ttl), now_us);
+        let (Some(age), Some(content)) = (stale, &self.content) else {
             return Err(refusal.clone());
         };
-        let age_us = u64::try_from(stale.age.as_micros()).unwrap_or(u64::MAX);
+        let age_us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
         let as_of = content.refreshed.or_else(|| stamp(now_us.saturating_sub(age_us)));
         Ok(FeedContent {
             fresh_for: seconds(until_us.saturating_sub(now_us)),
@@ -243,11 +234,11 @@ impl KeptAnswer {
 
     /// Returns the cached content. The caller makes sure that the content is fresh, or was just
     /// received or confirmed.
-    fn shown(&self, request: &HeaderMap, ttl: f64, now_us: u64) -> Result<FeedContent, Refusal> {
+    fn shown(&self, ttl: f64, now_us: u64) -> Result<FeedContent, Refusal> {
         let Some(content) = &self.content else {
             return Err(Refusal::new(Reason::Broken, "the service gave no answer"));
         };
-        let later = self.cached.stale(request, self.ttl(ttl), now_us.saturating_add(LONG_US));
+        let later = self.cached.stale(self.ttl(ttl), now_us.saturating_add(LONG_US));
         Ok(FeedContent {
             fresh_for: self.cached.fresh_for(self.ttl(ttl), now_us).as_secs_f64(),
             as_of: content.refreshed,

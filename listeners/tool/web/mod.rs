@@ -6,7 +6,6 @@
 //! addresses to which its name resolves, and connects only to the checked addresses.
 
 mod address;
-mod caching_fields;
 pub(crate) mod cache;
 mod html;
 pub mod limits;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::audit;
 use crate::cli::base::screen::Failure;
 use crate::id::{EntryId, ThreadId};
-use crate::log::atomic_file::make_own_folders;
+use crate::log::own_files::make_own_folders;
 use crate::log::{Entry, Log, SqliteLog};
 
 /// The log's name in its folder.

@@ -12,6 +12,7 @@ use crate::door::Tokens;
 use crate::engine::{Builder, Complaints, Plan};
 use crate::listener::{Capabilities, Described};
 use crate::listeners;
+use crate::listeners::models::WithModels;
 use crate::listeners::tool::command::NetworkPrograms;
 use crate::log::Durability;
 use crate::manifest::{self, Context, DATA, Door, Manifest, Mistake, Mistakes, Overrides, Places};

@@ -40,6 +40,7 @@ use crate::cli::log::show::story;
 use crate::cli::serve;
 use crate::engine::{Builder, Pump};
 use crate::id::ThreadId;
+use crate::listeners::models::WithModels;
 use crate::log::Durability;
 use crate::manifest::{Manifest, Mistakes};
 use crate::wire::Timestamp;

@@ -8,7 +8,7 @@ use crate::audit;
 use crate::cli::base::data;
 use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::cli::base::signals::Signals;
-use crate::log::atomic_file::own_options;
+use crate::log::own_files::own_options;
 use crate::log::{Copied, Error, Existing};
 use crate::regular_file::{self, opened_no_link};
 use crate::wire::core::LogBackedUp;

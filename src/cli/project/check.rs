@@ -14,6 +14,7 @@ use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
 use crate::listener::{Described, DoorAccess};
 use crate::listeners::agent::offered_tools::{LeftOut, OfferedTools};
+use crate::listeners::models::WithModels;
 use crate::log::Durability;
 use crate::manifest::{Door, Mistake, Mistakes};
 use crate::schema::Schema;

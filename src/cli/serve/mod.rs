@@ -25,6 +25,7 @@ use crate::door::{self, Options, Tcp, Tls, Tokens};
 use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
 use crate::listeners;
+use crate::listeners::models::WithModels;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 use crate::manifest::{Door, Places};
 use crate::schema;
@@ -145,8 +146,8 @@ impl Run {
                         Door::Metrics(_) => door::Metrics::bind(address.as_str()).await,
                         _ => door::Metrics::bind_to_anyone(address.as_str()).await,
                     };
-                    let door =
-                        bound.map_err(|error| unshown(address, &error))?.models(models.clone());
+                    let door = bound.map_err(|error| unshown(address, &error))?;
+                    let door = door.source(listeners::model_metrics(models.clone()));
                     metrics.push(format!("http://{}/metrics", door.local_addr()));
                     builder = builder.with(sinks.iter().fold(spans.show(door), lag));
                 }

@@ -1,5 +1,6 @@
 //! Collects plugins and builds a plan from them, or reports every complaint at once.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use crate::engine::build::door::Door;
 use crate::engine::build::factory::Factory;
 use crate::engine::build::own_answers::own_answers;
 use crate::engine::build::plan::Plan;
+use crate::engine::build::values::Values;
 use crate::engine::common::shared::Life;
 use crate::engine::tree::route::{Registered, Routes};
 use crate::limits::Limits;
 use crate::listener::{Capabilities, Described, Listener, Need, Spec};
 use crate::log::{Log, MemoryLog};
-use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
 use crate::secret::{Secret, Secrets};
@@ -42,14 +43,15 @@ pub struct Builder {
     factories: Vec<Factory>,
     /// Payloads that the pump knows even if no listener uses them.
     declared: Vec<Schema>,
-    models: Models,
-    /// Names that were given to more than one model.
-    models_twice: Vec<String>,
+    /// Values for factories.
+    values: Values,
+    /// Complaints of plugins.
+    complaints: Vec<String>,
     limits: Limits,
     workers: Option<usize>,
     name: Option<String>,
     heartbeat: Option<Duration>,
-    /// Secrets beside those of listeners and models, each with what it is called.
+    /// Secrets beside those of listeners, each with what it is called.
     secrets: Vec<(String, Secret)>,
 }
 
@@ -106,8 +108,9 @@ impl Builder {
         self
     }
 
-    /// Hides these secrets in all that listeners emit, beside those of listeners and models.
-    pub(crate) fn secrets(&mut self, all: Vec<(String, Secret)>) {
+    /// Hides these secrets in all that listeners emit, beside those of listeners. Each comes with
+    /// what has it, such as `the model large`.
+    pub fn secrets(&mut self, all: Vec<(String, Secret)>) {
         self.secrets.extend(all);
     }
 
@@ -145,20 +148,21 @@ impl Builder {
         &self.factories
     }
 
-    /// Lets listeners of a manifest name this model. If two models have the same name, `build`
-    /// complains.
-    pub fn model(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
-        let name = name.into();
-        if let Some(first) = self.models.insert(name.clone(), model) {
-            self.models.insert(name.clone(), first);
-            self.models_twice.push(name);
-        }
+    /// Keeps a value for factories, in place of the one of the same type. [`Factory::with`] has an
+    /// example.
+    pub fn put<T: Any + Send + Sync>(&mut self, value: T) {
+        self.values.put(value);
     }
 
-    /// Returns the models that listeners of a manifest may name.
+    /// Returns the values for factories.
     #[must_use]
-    pub fn models(&self) -> &Models {
-        &self.models
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Makes [`build`](Builder::build) fail with this complaint and all others.
+    pub fn complain(&mut self, why: impl Into<String>) {
+        self.complaints.push(why.into());
     }
 
     /// Returns the names of the listeners that the builder has so far.
@@ -212,9 +216,7 @@ impl Builder {
         complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &specs)));
         complaints.extend(of_each(&specs));
         complaints.extend(absent(&specs, &kinds));
-        complaints.extend(self.models_twice.iter().map(|name| {
-            (None, format!("more than one model is called {name}; give each a name of its own"))
-        }));
+        complaints.extend(self.complaints.iter().map(|it| (None, it.clone())));
         if self.logs.len() > 1 {
             complaints.push((None, "more than one log was given; keep one".to_owned()));
         }
@@ -261,10 +263,7 @@ impl Builder {
         let of_listeners = self.specs.iter().flat_map(|it| {
             it.secrets.iter().map(|secret| (format!("the listener {}", it.name), secret.clone()))
         });
-        let of_models = self.models.iter().flat_map(|(name, it)| {
-            it.secrets().into_iter().map(move |secret| (format!("the model {name}"), secret))
-        });
-        self.secrets.iter().cloned().chain(of_listeners).chain(of_models).collect()
+        self.secrets.iter().cloned().chain(of_listeners).collect()
     }
 
     /// A warning for each secret that is an ordinary word.

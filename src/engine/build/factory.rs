@@ -2,13 +2,14 @@
 //!
 //! A factory knows no YAML: it reads settings from any serde deserializer.
 
+use std::any::Any;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::engine::build::values::Values;
 use crate::listener::Listener;
-use crate::model::Models;
 
 /// Makes listeners. A manifest names the factory with `use:`.
 ///
@@ -49,7 +50,7 @@ pub struct Factory {
 }
 
 type Make =
-    dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Models) -> Result<Listener, Unmade> + Send;
+    dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Values) -> Result<Listener, Unmade> + Send;
 
 type Beforehand = dyn Fn(&mut dyn erased_serde::Deserializer<'_>) + Send;
 
@@ -59,34 +60,45 @@ impl Factory {
         name: impl Into<String>,
         make: impl Fn(T) -> M + Send + 'static,
     ) -> Factory {
-        Factory::with_models(name, move |settings, _| make(settings))
+        Factory::with(name, move |settings, (): &()| make(settings))
     }
 
-    /// Creates a factory that makes listeners from settings of the type `T`. `make` also gets the
-    /// models, so that a setting can name one. By convention the key of this setting is `model`, so
-    /// that an unknown model is reported at this setting.
+    /// Creates a factory that makes listeners from settings of the type `T`, and from the value of
+    /// the type `V` that the builder keeps, or else the type's default.
     ///
     /// ```
-    /// use pumphouse::model::{Models, UnknownModel};
     /// use pumphouse::prelude::*;
     /// use serde::Deserialize;
     ///
-    /// #[derive(Deserialize)]
-    /// struct Settings { model: String }
+    /// /// Words by the languages that settings name.
+    /// #[derive(Default)]
+    /// struct Words(Vec<(String, String)>);
     ///
-    /// let poet = Factory::with_models("poet", |it: Settings, models: &Models| {
-    ///     let model = models.get(&it.model)?;
-    ///     Ok::<_, UnknownModel>(Listener::with_state("poet", model))
+    /// #[derive(Deserialize)]
+    /// struct Settings { language: String }
+    ///
+    /// let poet = Factory::with("poet", |it: Settings, words: &Words| {
+    ///     let word = words.0.iter().find(|(language, _)| *language == it.language);
+    ///     let (_, word) = word.ok_or("nobody knows this language")?;
+    ///     Ok::<_, &str>(Listener::with_state("poet", word.clone()))
     /// });
-    /// # let _ = poet;
+    /// let mut builder = pumphouse::builder().with(poet);
+    /// builder.put(Words(vec![("English".to_owned(), "rose".to_owned())]));
     /// ```
-    pub fn with_models<T: DeserializeOwned, M: Makes>(
+    ///
+    /// Models are such a value, so a setting can name one. By convention the key of this setting is
+    /// `model`, so that an unknown model is reported at this setting.
+    pub fn with<T: DeserializeOwned, V: Any + Default + Send + Sync, M: Makes>(
         name: impl Into<String>,
-        make: impl Fn(T, &Models) -> M + Send + 'static,
+        make: impl Fn(T, &V) -> M + Send + 'static,
     ) -> Factory {
-        let make = move |settings: &mut dyn erased_serde::Deserializer<'_>, models: &Models| {
+        let make = move |settings: &mut dyn erased_serde::Deserializer<'_>, values: &Values| {
             let settings = T::deserialize(settings).map_err(Unmade::Settings)?;
-            make(settings, models).made().map_err(Unmade::Refused)
+            let made = match values.get() {
+                Some(value) => make(settings, value),
+                None => make(settings, &V::default()),
+            };
+            made.made().map_err(Unmade::Refused)
         };
         Factory { name: name.into(), make: Box::new(make), beforehand: None }
     }
@@ -131,16 +143,16 @@ impl Factory {
         }
     }
 
-    /// Makes a listener from settings. The settings may name one of these models.
+    /// Makes a listener from settings, and from one of these values if the factory needs one.
     ///
     /// # Errors
     /// If the settings can't be read, or the factory refuses them.
     pub fn make(
         &self,
         settings: &mut dyn erased_serde::Deserializer<'_>,
-        models: &Models,
+        values: &Values,
     ) -> Result<Listener, Unmade> {
-        (self.make)(settings, models)
+        (self.make)(settings, values)
     }
 }
 
@@ -200,3 +212,30 @@ impl fmt::Display for Unmade {
 }
 
 impl std::error::Error for Unmade {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Rose(&'static str);
+
+    #[test]
+    fn a_factory_is_given_the_value_of_its_type_or_else_the_default() {
+        let factory = Factory::with("poet", |Nothing {}, rose: &Rose| match rose.0 {
+            "" => Err("there is no rose"),
+            name => Ok(Listener::new(name)),
+        });
+        let make = |values: &Values| {
+            let nothing = serde_json::json!({});
+            let made =
+                factory.make(&mut <dyn erased_serde::Deserializer<'_>>::erase(&nothing), values);
+            made.map(|it| it.name().to_owned()).map_err(|it| it.to_string())
+        };
+        let mut values = Values::default();
+        values.put("another type");
+        assert_eq!(make(&values), Err("there is no rose".to_owned()));
+        values.put(Rose("red"));
+        assert_eq!(make(&values), Ok("red".to_owned()));
+    }
+}

@@ -19,14 +19,17 @@ use std::time::Duration;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
+use crate::log::error::{Boxed, Error, ready};
 use crate::log::sqlite::check;
-use crate::log::sqlite::connect::{self, Lock, beside};
-use crate::log::sqlite::files::{self, Db};
+use crate::log::sqlite::connect;
+use crate::log::sqlite::connect::Lock;
+use crate::log::sqlite::files;
+use crate::log::sqlite::files::Db;
+use crate::log::sqlite::files::beside;
 use crate::log::sqlite::read::{Digests, Reader};
 use crate::log::sqlite::schema;
 use crate::log::sqlite::{sync_directory, whole};
 use crate::log::verify::Report;
-use crate::log::{Boxed, Error, ready};
 
 /// Pages (4 MiB) that are copied at a time. Between two steps the backup can be cancelled.
 const PAGES_AT_ONCE: i32 = 1_024;

@@ -3,14 +3,16 @@
 use rusqlite::OptionalExtension;
 
 use crate::id::EntryId;
-use crate::log::chain::{CommitRow, Head};
+use crate::log::chain::CommitRow;
+use crate::log::error::Error;
+use crate::log::head::Head;
+use crate::log::identity::Identity;
 use crate::log::mark_bytes;
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, FAILED_ONCE, Reader};
 use crate::log::sqlite::row::Raw;
 use crate::log::sqlite::schema;
 use crate::log::sqlite::write::Tip;
 use crate::log::verify::{Report, Verifier, Wrong};
-use crate::log::{Error, Identity};
 
 /// How many findings about pages are reported at most.
 const PAGES_MAX: usize = 100;

@@ -10,15 +10,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flume::{Receiver, RecvTimeoutError, Sender};
-use rusqlite::Connection;
 
 use crate::clock;
+use crate::log::durability::Durability;
+use crate::log::error::Error;
 use crate::log::sqlite::connect;
-use crate::log::sqlite::files::Db;
+use crate::log::sqlite::files::{Db, beside};
+use crate::log::sqlite::retry::{Retry, retry};
 use crate::log::sqlite::shared_state::Shared;
-use crate::log::sqlite::write::{CHECKPOINT_FAILED, Retry, retry};
-use crate::log::{Durability, Error};
+use crate::log::sqlite::wal::{Wal, passive, wal};
 
+/// The text of the error for a failed checkpoint.
+pub(super) const CHECKPOINT_FAILED: &str = "copying the write-ahead log failed";
 /// How long the data of an append of [`Durability::Normal`] may be in the operating system's cache
 /// only. Left to itself, the system may keep the data there for half a minute.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
@@ -219,43 +222,9 @@ pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
     if !shared.unsynced.swap(false, Ordering::AcqRel) {
         return Ok(());
     }
-    let wal = OpenOptions::new().write(true).open(connect::beside(path, "-wal"));
+    let wal = OpenOptions::new().write(true).open(beside(path, "-wal"));
     let synced = wal.and_then(|it| it.sync_data());
     synced.map_err(|it| shared.poison(&format!("syncing the write-ahead log failed: {it}")))
-}
-
-/// Copies as much of the write-ahead log as its readers allow. Returns whether another copy was
-/// under way.
-pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
-    db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
-}
-
-/// Waits a while for readers, then copies the whole write-ahead log and truncates it. Returns
-/// whether the copy succeeded.
-pub(super) fn truncate(db: &Connection) -> rusqlite::Result<bool> {
-    let is_busy: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    Ok(!is_busy)
-}
-
-/// The length of the write-ahead log, and the part of it that isn't copied, in pages.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wal {
-    pub(super) pages: i64,
-    /// The pages that aren't in the database file yet.
-    left: i64,
-}
-
-impl Wal {
-    pub(super) fn copied(self) -> i64 {
-        self.pages - self.left
-    }
-}
-
-pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
-    db.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| {
-        let (pages, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
-        Ok(Wal { pages, left: pages - copied })
-    })
 }
 
 /// A copy of the write-ahead log that is due between two commits.
@@ -308,7 +277,7 @@ impl WalBounds {
 /// doesn't say.
 #[cfg(not(test))]
 pub(super) fn room(path: &Path) -> Option<u64> {
-    let own = std::fs::metadata(connect::beside(path, "-wal")).map_or(0, |it| it.len());
+    let own = std::fs::metadata(beside(path, "-wal")).map_or(0, |it| it.len());
     free_bytes(path).map(|it| it.saturating_add(own))
 }
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::log::sqlite::files::{Db, FileLock};
+use crate::log::durability::Durability;
+use crate::log::error::Error;
+use crate::log::sqlite::files::{Db, FileLock, beside};
 use crate::log::sqlite::limits::STATEMENTS_MAX;
 use crate::log::sqlite::schema;
-use crate::log::{Durability, Error};
 
 /// The size to which SQLite truncates the write-ahead log. The size is larger than writing alone
 /// needs, because a file that is truncated and grows again delays commits by 0.1 s.
@@ -250,14 +251,7 @@ impl Mark {
     }
 }
 
-pub(super) use crate::log::atomic_file::own_options as own;
-
-/// The path of a file beside another: the same path with a suffix.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
+pub(super) use crate::log::own_files::own_options as own;
 
 #[cfg(test)]
 mod tests {

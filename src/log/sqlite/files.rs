@@ -18,12 +18,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::log::Error;
-use crate::log::sqlite::connect::beside;
+use crate::log::error::Error;
 use crate::log::sqlite::whole;
 
 /// The suffixes of the files beside a log.
 const BESIDE: [&str; 5] = ["-wal", "-shm", "-lock", "-failed", "-journal"];
+
+/// The path of a file beside another: the same path with a suffix.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
 
 /// Identifies a file by its device and its inode number, independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

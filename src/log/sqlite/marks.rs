@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use crate::id::ThreadId;
-use crate::log::Error;
 use crate::log::entry::Noted;
-use crate::log::mark_bytes::{self, MarkRow};
+use crate::log::error::Error;
+use crate::log::mark_bytes;
+use crate::log::mark_bytes::MarkRow;
 use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::schema;
 

@@ -2,24 +2,28 @@
 //! log into the database file.
 
 mod limits;
-mod backup;
-mod check;
-mod checkpoint;
-mod connect;
+#[cfg(test)]
+mod simulated_disk_errors;
+mod retry;
 mod files;
-mod marks;
-mod open_entries;
-mod queue;
-mod read;
-mod row;
 mod schema;
+mod connect;
+mod wal;
 mod shared_state;
+mod checkpoint;
+mod row;
+mod read;
 mod shared_text;
 mod sources;
 mod tail;
+mod marks;
+mod queue;
+mod write;
+mod check;
+mod open_entries;
+mod backup;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use std::future::Future as _;
 use std::path::{Path, PathBuf};
@@ -33,21 +37,25 @@ use futures_util::future::try_join;
 
 use crate::id::ThreadId;
 use crate::log::admit::{Job, Origins};
-use crate::log::chain::Head;
+use crate::log::durability::Durability;
 use crate::log::entry::{Batch, Entry, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::error::{Boxed, Error, ready};
+use crate::log::head::Head;
+use crate::log::identity::Identity;
+use crate::log::interface::Health;
+use crate::log::interface::Log;
 use crate::log::sqlite::limits::BATCHES_MAX;
 use crate::log::verify::Report;
-use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
 pub use backup::{Copied, Existing};
 use checkpoint::{Checkpointer, WalBounds};
 use connect::{Lock, Mark};
 use files::Files;
-use queue::{Precedence, QueuedBatch};
+use queue::{Command, Precedence, QueuedBatch};
 use read::{Digests, Reader, Readers, twice};
 use schema::FileKind;
 use shared_state::Shared;
-use write::{Caches, Command, Commits, Writer};
+use write::{Caches, Commits, Writer};
 
 /// Two readers read one half each of a page if a half may have at least this many entries. A read
 /// that begins with the first entry and has no upper bound is left to one reader.
@@ -96,13 +104,13 @@ impl SqliteLog {
             return Err(error);
         }
         let lock = Lock::take(&path)?;
-        let writer = crate::log::fresh_uuid();
+        let writer = crate::log::identity::fresh_uuid();
         if let FileKind::Nothing = schema::inspect(&db, &path)? {
             // The new log is synced whatever its durability is, so that its identity survives a
             // power cut.
             connect::tune(&db, &path, Durability::Full)?;
             schema::create(&db, &Identity::fresh())
-                .and_then(|()| checkpoint::passive(&db))
+                .and_then(|()| wal::passive(&db))
                 .map_err(|error| schema::opening(&path, &error))?;
             sync_directory(&path)?;
         }
@@ -434,7 +442,7 @@ fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
         // SQLite doesn't copy a page twice. Another process that has the file open may have copied
         // some pages already, and the disk may not have them. So the copy counts only if no page
         // was copied before.
-        Ok(checkpoint::wal(db)?.copied() == 0 && checkpoint::truncate(db)?)
+        Ok(wal::wal(db)?.copied() == 0 && wal::truncate(db)?)
     };
     if copied().map_err(|error| schema::opening(path, &error))? {
         return Ok(());

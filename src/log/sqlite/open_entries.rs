@@ -8,9 +8,12 @@
 
 use rusqlite::Rows;
 
-use crate::log::Error;
-use crate::log::chain::{self, Commit, CommitRow, Link};
+use crate::log::chain;
+use crate::log::chain::Commit;
+use crate::log::chain::CommitRow;
+use crate::log::chain::Link;
 use crate::log::entry::Open;
+use crate::log::error::Error;
 use crate::log::mark_bytes;
 use crate::log::open_entries::{EntryNumbers, OpenEntries};
 use crate::log::sqlite::check::at_once;

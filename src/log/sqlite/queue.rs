@@ -5,13 +5,12 @@ use std::collections::VecDeque;
 use flume::{Receiver, Sender};
 
 use crate::limits::HURRY_US;
-use crate::log::Error;
 use crate::log::admit::Job;
 use crate::log::entry::Receipt;
+use crate::log::error::Error;
 use crate::log::sqlite::limits::{
     BATCHES_MAX, GROUP_BYTES_MAX, GROUP_ENTRIES_IN_HURRY, GROUP_ENTRIES_MAX,
 };
-use crate::log::sqlite::write::Command;
 
 /// About how many microseconds one entry takes, with a page to write and to sync. While the
 /// priority lane is in use, the entries of a commit may take about as long as its sync. If a sync
@@ -30,6 +29,12 @@ pub(super) enum Precedence {
 pub(super) struct QueuedBatch {
     pub(super) job: Job,
     pub(super) answer: Sender<Result<Receipt, Error>>,
+}
+
+/// A message to the writer.
+pub(super) enum Command {
+    Append(Precedence, QueuedBatch),
+    Close(Sender<Result<(), Error>>),
 }
 
 /// The writer's next action.

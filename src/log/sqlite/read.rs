@@ -10,13 +10,14 @@ use rusqlite::{OptionalExtension, Params};
 use rustc_hash::FxHashMap;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::chain::{self, Head};
+use crate::log::chain;
 use crate::log::entry::{Entry, Flags, State, ThreadRecord, ThreadSummary};
+use crate::log::error::{Boxed, Error, ready};
+use crate::log::head::Head;
 use crate::log::sqlite::files::Db;
 use crate::log::sqlite::limits::{READ_REQUESTS_MAX, REMEMBERED_MAX};
 use crate::log::sqlite::row::{COLUMNS, Raw, THREADS, Thread, Words, text};
 use crate::log::sqlite::{connect, schema};
-use crate::log::{Boxed, Error, ready};
 use crate::name::Name;
 
 /// How many readers there are. While one of them is busy with a long walk over the log, the other
@@ -563,7 +564,9 @@ pub(super) fn signed(number: usize) -> i64 {
 mod tests {
     use super::*;
     use crate::log::conformance::batch;
-    use crate::log::{Durability, Log as _, SqliteLog};
+    use crate::log::durability::Durability;
+    use crate::log::interface::Log as _;
+    use crate::log::sqlite::SqliteLog;
 
     #[tokio::test]
     async fn a_read_ends_its_transaction_even_if_it_fails() {

@@ -5,9 +5,11 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use uuid::Uuid;
 
-use crate::log::chain::{self, CommitRow};
+use crate::log::chain;
+use crate::log::chain::CommitRow;
 use crate::log::entry::Flags;
-use crate::log::{Error, Identity};
+use crate::log::error::Error;
+use crate::log::identity::Identity;
 
 /// SQLite's application id in the file's header: `PUMP` in ASCII.
 const APPLICATION_ID: i64 = 0x5055_4d50;

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::log::sqlite::checkpoint;
+use crate::log::error::Error;
+use crate::log::interface::Health;
 use crate::log::sqlite::connect::Mark;
 use crate::log::sqlite::files::{Files, MissingFile};
-use crate::log::{Error, Health};
+use crate::log::sqlite::wal;
 
 /// State that the writer thread, the checkpointer thread and the callers share.
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub(super) struct Shared {
     /// The log's files as they were when it was opened.
     pub(super) files: OnceLock<Files>,
     pub(super) full: AtomicBool,
-    /// Whether commits were written since [`checkpoint::sync`] last synced the write-ahead log.
+    /// Whether commits were written since `checkpoint::sync` last synced the write-ahead log.
     pub(super) unsynced: AtomicBool,
     /// Whether the pages that were copied into the database file are most likely synced.
     pub(super) is_settled: AtomicBool,
@@ -28,7 +29,7 @@ pub(super) struct Shared {
     /// and long reads end.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
-    pub(super) trouble: crate::log::sqlite::write::simulated_disk_errors::Trouble,
+    pub(super) trouble: crate::log::sqlite::simulated_disk_errors::Trouble,
 }
 
 impl Shared {
@@ -53,7 +54,7 @@ impl Shared {
         tracing::error!(%why, "nothing more is accepted");
         if gone == MissingFile::Wal {
             // A failure is ignored, since it makes nothing worse.
-            let _ = checkpoint::passive(db);
+            let _ = wal::passive(db);
         }
         Err(Error::Poisoned(why))
     }

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::log::Error;
+use crate::log::error::Error;
 use crate::log::sqlite::limits::{BODY_BYTES_MAX, SHARES_MAX};
 use crate::log::sqlite::read::{Reader, signed};
 use crate::log::sqlite::row::Raw;

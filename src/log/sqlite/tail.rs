@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::log::Error;
 use crate::log::entry::Entry;
+use crate::log::error::Error;
 use crate::log::sqlite::read::{Reader, signed};
 
 impl Reader {
@@ -47,7 +47,11 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use crate::log::conformance::{batch, note, wait};
-    use crate::log::{Batch, Draft, Durability, Log as _, MemoryLog, SqliteLog};
+    use crate::log::durability::Durability;
+    use crate::log::entry::{Batch, Draft};
+    use crate::log::interface::Log as _;
+    use crate::log::memory::MemoryLog;
+    use crate::log::sqlite::SqliteLog;
 
     #[test]
     fn a_page_in_a_file_ends_where_a_page_in_memory_does() {
@@ -71,7 +75,7 @@ mod tests {
             (0, 0, 9),
             (5, 9, 9),
         ] {
-            let ids = |page: Vec<std::sync::Arc<crate::log::Entry>>| -> Vec<u64> {
+            let ids = |page: Vec<std::sync::Arc<crate::log::entry::Entry>>| -> Vec<u64> {
                 page.iter().map(|it| it.id.seq).collect()
             };
             let [found, expected] = [

@@ -1,9 +1,6 @@
 //! The writer thread. Batches that queued up during a commit are written together in the next one
 //! (group commit).
 
-#[cfg(test)]
-pub(super) mod simulated_disk_errors;
-
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,39 +9,40 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flume::{Receiver, Sender};
-use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use uuid::Uuid;
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
-use crate::log::admit::{self, Admitted, Job, Records, Row, ThreadTip};
-use crate::log::chain::{Commit, Head, Link, Origin};
+use crate::log::admit;
+use crate::log::admit::{Admitted, Job, Records, Row, ThreadTip};
+use crate::log::chain::Commit;
+use crate::log::chain::Link;
+use crate::log::chain::Origin;
 use crate::log::entry::{Entry, Receipt};
+use crate::log::error::Error;
+use crate::log::head::Head;
+use crate::log::interface::Health;
 use crate::log::mark_bytes::MarkWriter;
-use crate::log::sqlite::checkpoint::{self, Checkpointer, Due, WalBounds};
-use crate::log::sqlite::connect::{self, Lock};
+use crate::log::sqlite::checkpoint;
+use crate::log::sqlite::checkpoint::{CHECKPOINT_FAILED, Checkpointer, Due, WalBounds};
+use crate::log::sqlite::connect;
+use crate::log::sqlite::connect::Lock;
 use crate::log::sqlite::files::Db;
 use crate::log::sqlite::limits::{NAMES_MAX, THREADS_MAX};
-use crate::log::sqlite::queue::{Next, Precedence, Queue, QueuedBatch};
+use crate::log::sqlite::queue::{Command, Next, Queue, QueuedBatch};
 use crate::log::sqlite::read::{CLIENT_ID, READERS, ReadRequest};
+use crate::log::sqlite::retry::{Retry, retry};
 use crate::log::sqlite::shared_state::Shared;
 use crate::log::sqlite::shared_text;
 use crate::log::sqlite::sources::Sources;
-use crate::log::{Error, Health};
+use crate::log::sqlite::wal;
 use crate::name::Name;
 
 /// The wait before a checkpoint is retried because another one is under way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
-/// The text of the error for a failed checkpoint.
-pub(super) const CHECKPOINT_FAILED: &str = "copying the write-ahead log failed";
 /// The wait before a commit is retried because the disk is full or another program holds the file.
 const RETRY_TIME: Duration = Duration::from_millis(250);
-
-/// A message to the writer.
-pub(super) enum Command {
-    Append(Precedence, QueuedBatch),
-    Close(Sender<Result<(), Error>>),
-}
 
 /// The end of the log: its last commit, and the last numbers of entries, threads and names.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +124,7 @@ impl Writer {
         self.checkpointer.stop();
         let copied = match self.shared.health() {
             Health::Poisoned(why) => Err(Error::Poisoned(why)),
-            Health::Well | Health::Full => match checkpoint::truncate(&self.db) {
+            Health::Well | Health::Full => match wal::truncate(&self.db) {
                 Err(error) if retry(&error) == Retry::Never => {
                     Err(self.shared.poison(&format!("{CHECKPOINT_FAILED}: {error}")))
                 }
@@ -175,7 +173,7 @@ impl Writer {
                     self.shared.note_full(&self.path);
                     // Once all of the write-ahead log is copied, SQLite writes it from its
                     // beginning again, which needs no more room.
-                    let _ = checkpoint::passive(&self.db);
+                    let _ = wal::passive(&self.db);
                 }
                 Retry::Soon => {
                     let file = self.path.display();
@@ -265,14 +263,14 @@ impl Writer {
     /// Copies the write-ahead log now. If another copy is under way, the writer waits for its end
     /// first.
     fn checkpoint(&self) -> rusqlite::Result<()> {
-        while checkpoint::passive(&self.db)? {
+        while wal::passive(&self.db)? {
             std::thread::park_timeout(COPY_WAIT);
         }
         Ok(())
     }
 
     fn checkpoint_if_due(&mut self) -> rusqlite::Result<()> {
-        let wal = checkpoint::wal(&self.db)?;
+        let wal = wal::wal(&self.db)?;
         if wal.pages < self.ended_at {
             // The write-ahead log has started from its beginning since the writer last copied its
             // end.
@@ -287,7 +285,7 @@ impl Writer {
             Due::Nothing => {}
             Due::InBackground => self.checkpointer.request(),
             // If the checkpointer thread is copying, the next commit tries again.
-            Due::End if checkpoint::passive(&self.db)? => {}
+            Due::End if wal::passive(&self.db)? => {}
             Due::End => {
                 self.ended_at = wal.pages;
                 self.shared.is_settled.store(false, Ordering::Relaxed);
@@ -370,25 +368,6 @@ impl Drop for Watch {
 fn refuse(group: Vec<QueuedBatch>, why: &Error) {
     for waiting in group {
         let _ = waiting.answer.send(Err(why.clone()));
-    }
-}
-
-/// Whether and when to retry after an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retry {
-    Never,
-    Soon,
-    WhenThereIsRoom,
-}
-
-pub(super) fn retry(error: &rusqlite::Error) -> Retry {
-    /// The code of SQLite's error if there is no room for the index of the write-ahead log.
-    const SHARED_MEMORY_SIZE: i32 = 10 | 19 << 8;
-    match error.sqlite_error() {
-        Some(it) if it.code == ErrorCode::DiskFull => Retry::WhenThereIsRoom,
-        Some(it) if it.extended_code == SHARED_MEMORY_SIZE => Retry::WhenThereIsRoom,
-        Some(it) if it.code == ErrorCode::DatabaseBusy => Retry::Soon,
-        _ => Retry::Never,
     }
 }
 

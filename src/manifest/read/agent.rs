@@ -19,9 +19,9 @@ use crate::listeners::agent::settings::{
 use crate::listeners::agent::words::{Dispatch, is_for_others};
 use crate::manifest::amount;
 use crate::manifest::check::joined;
+use crate::manifest::document::bytes_of;
 use crate::manifest::mistake::{Mistake, Place, cut};
-use crate::manifest::provider::bytes_of;
-use crate::manifest::read::listeners::Known;
+use crate::manifest::read::known::Known;
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;

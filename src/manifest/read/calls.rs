@@ -17,7 +17,7 @@ use crate::listeners::trigger::WrongTrigger;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::Reader;
-use crate::manifest::read::listeners::Known;
+use crate::manifest::read::known::Known;
 use crate::manifest::read::workflows::{along, trigger_places, whole};
 use crate::manifest::yaml::Node;
 use crate::schema::json::{Error, Rule};

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::door::{Tls, Tokens, Unusable};
-use crate::manifest::Door;
 use crate::manifest::check::joined;
+use crate::manifest::contents::Door;
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::{Reader, beside};
 use crate::manifest::yaml::Node;

@@ -13,12 +13,14 @@ use crate::listeners::feed::definition::{Inject, Transform};
 use crate::listeners::feed::injection::{BlockForm, Injection};
 use crate::listeners::feed::{Definition, Feeds, Source};
 use crate::listeners::tool::service::{AgentSettings, Settings, service};
-use crate::manifest::check::{self, joined};
+use crate::manifest::amount;
+use crate::manifest::check;
+use crate::manifest::check::joined;
+use crate::manifest::contents::AgentFeed;
 use crate::manifest::key_table::AGENT;
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::yaml::Node;
-use crate::manifest::{AgentFeed, amount};
 use crate::xml;
 
 /// The item of a list of feeds that stands for the feeds of `feeds-defaults`.

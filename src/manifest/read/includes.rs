@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use ignore::overrides::OverrideBuilder;
 
 use crate::manifest::check;
+use crate::manifest::document::bytes_of;
 use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::key_table::AGENT;
 use crate::manifest::key_table::include::{AGENT_ONLY, KINDS, agent_file};
 use crate::manifest::mistake::{Mistake, Place, cut};
-use crate::manifest::provider::bytes_of;
 use crate::manifest::read::beside;
 use crate::manifest::read::pods::{entry, set_file, text};
-use crate::manifest::yaml::{self, Node, Pair, Value};
+use crate::manifest::yaml;
+use crate::manifest::yaml::{Node, Pair, Value};
 use crate::schema::nearest;
 
 /// The wildcards of a pattern. A path without these characters names one file.

@@ -7,9 +7,11 @@ use crate::engine::{Factory, Unmade};
 use crate::listener::{DoorAccess, Listener};
 use crate::listeners::feed_values;
 use crate::manifest::amount;
-use crate::manifest::check::{self, joined};
+use crate::manifest::check;
+use crate::manifest::check::joined;
 use crate::manifest::key_table::AGENT;
 use crate::manifest::mistake::{Mistake, Place, cut};
+use crate::manifest::read::known::Known;
 use crate::manifest::read::workflows::Workflows;
 use crate::manifest::read::{Reader, agent};
 use crate::manifest::settings::{At, Findings};
@@ -17,13 +19,6 @@ use crate::manifest::yaml::{Node, Value};
 use crate::name::{CORE_NAME, Name};
 use crate::schema::nearest;
 use crate::trigger_source::TriggerSource;
-
-/// The names that advice may suggest.
-pub(super) struct Known<'a> {
-    pub(super) names: Vec<&'a str>,
-    /// The kinds of the listeners that have other names than their kinds, and these names.
-    kinds: Vec<(&'a str, &'a str)>,
-}
 
 impl Reader<'_> {
     /// Reads the listeners of the manifest, and compares them with each other, with the workflows
@@ -182,11 +177,6 @@ impl Reader<'_> {
         (!settable.is_empty()).then(|| feed_values::feed_values(settable))
     }
 
-    /// The kinds that `use:` may name.
-    fn kinds(&self) -> impl Iterator<Item = &str> + Clone {
-        self.builder.factories().iter().map(Factory::name).chain([AGENT])
-    }
-
     /// Returns the name that a listener has, or would have without its mistakes: `name`, or else
     /// its kind. A misspelt kind is taken for the nearest one.
     pub(super) fn meant<'b>(&'b self, item: &'b Node) -> Option<&'b str> {
@@ -229,27 +219,6 @@ impl Reader<'_> {
             let all = known().collect::<Vec<_>>().join(", ");
             self.wrong(mistake.advice(format!("there is {all}")));
         }
-    }
-
-    /// Adds the way on to the mistake of a name that no listener has. If the name, or its part
-    /// before a dot, is a kind of listener, that is the names of the listeners of this kind, or
-    /// else the line to add. Of any other name, it is the names that there are.
-    pub(super) fn to_add(&self, mistake: Mistake, name: &str, known: &Known<'_>) -> Mistake {
-        let is_meant = |it: &&str| {
-            let rest = name.strip_prefix(it).filter(|_| *it != AGENT);
-            rest.is_some_and(|it| it.is_empty() || it.starts_with('.'))
-        };
-        if let Some(kind) = self.kinds().filter(is_meant).max_by_key(|it| it.len()) {
-            let payload = &name[kind.len()..];
-            let of_kind = known.kinds.iter().filter(|it| it.0 == kind);
-            let named: Vec<String> = of_kind.map(|it| format!("`{}{payload}`", it.1)).collect();
-            return mistake.advice(match named.is_empty() {
-                true => format!("add `- use: {kind}` to `listeners`"),
-                false => format!("the manifest's {kind} has another name: {}", named.join(", ")),
-            });
-        }
-        let mistake = mistake.or_nearest(name, known.names.iter().copied());
-        mistake.advice(format!("there is {}", known.names.join(", ")))
     }
 
     fn listener(&self, item: &Node, path: &str, workflows: &Workflows<'_>) -> Option<Listener> {
@@ -314,7 +283,9 @@ impl Reader<'_> {
             (Findings::of(self.file).with(&self.schemas), joined(path, "settings"));
         let at = At { node, path: path.clone(), findings: &findings };
         let settings = &mut <dyn erased_serde::Deserializer<'_>>::erase(at);
-        let made = factory.make(settings, &self.models);
+        let mut values = self.builder.values().clone();
+        values.put(self.models.clone());
+        let made = factory.make(settings, &values);
         let all = findings.all();
         let is_told = !all.is_empty();
         all.into_iter().for_each(|it| self.wrong(it));

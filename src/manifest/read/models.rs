@@ -10,11 +10,12 @@ use serde_json::Value as Json;
 use crate::limits::{ModelLimits, RouterLimits};
 use crate::manifest::amount;
 use crate::manifest::check::joined;
+use crate::manifest::contents::UsedProvider;
 use crate::manifest::mistake::{Mistake, Place, cut};
+use crate::manifest::provider;
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Pair, Value};
-use crate::manifest::{UsedProvider, provider};
 use crate::model::estimate::Tokenizer;
 use crate::model::remote::{NoModel, Settings};
 use crate::model::{

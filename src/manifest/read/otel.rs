@@ -1,6 +1,6 @@
 //! Reads the settings for OpenTelemetry.
 
-use crate::manifest::Otel;
+use crate::manifest::contents::Otel;
 use crate::manifest::mistake::Mistake;
 use crate::manifest::read::Reader;
 use crate::manifest::read::models::is_secret_header;

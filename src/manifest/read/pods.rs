@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::manifest::check;
+use crate::manifest::document::bytes_of;
 use crate::manifest::expand_variables::{Environment, expand, expand_under};
 use crate::manifest::key_table::AGENT;
 use crate::manifest::key_table::pod::{COMPOSE, COMPOSE_SERVICE, pod};
 use crate::manifest::mistake::{Mistake, Place, cut};
-use crate::manifest::provider::bytes_of;
 use crate::manifest::read::beside;
-use crate::manifest::yaml::{self, Node, Pair, Plain, Scalar, Value};
+use crate::manifest::yaml;
+use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 
 /// The beginning of each item of an agent's `surfaces`.

@@ -10,13 +10,15 @@ use crate::listeners::metadata::Fields;
 use crate::listeners::trigger::{self, Triggers};
 use crate::listeners::workflow::definition::{Definition, TriggerKind};
 use crate::listeners::workflow::{Workflow, WrongDefinition};
-use crate::manifest::check::{self, joined};
+use crate::manifest::check;
+use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::read::includes::WORKFLOWS;
-use crate::manifest::read::listeners::Known;
+use crate::manifest::read::known::Known;
 use crate::manifest::settings::{At, Findings, Wrong};
-use crate::manifest::yaml::{self, Node, Value};
+use crate::manifest::yaml;
+use crate::manifest::yaml::{Node, Value};
 use crate::xml;
 
 /// The workflows of a manifest, each with the content of its file.

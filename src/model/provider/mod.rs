@@ -2,12 +2,10 @@
 //! a reply. The built-in wires have such descriptions, too. But their readers and the bodies of
 //! their requests are written in Rust: Rust is faster, and can express more than paths.
 
-mod built_in;
-mod file;
-mod path;
-mod reader;
 mod rules;
+mod reader;
 mod template;
+mod built_in;
 #[cfg(test)]
 mod tests;
 
@@ -19,19 +17,22 @@ use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::bounded_yaml;
-use crate::model::Wire;
+use crate::model::provider_file::built_in::{NAMES, description, text, wire_of};
+use crate::model::provider_file::keys;
+use crate::model::provider_file::keys::{
+    CallPaths, Format, Mode, ProviderFile, StreamFile, WireName,
+};
+use crate::model::provider_file::path::Paths;
 use crate::model::wire::{Framing, Reader, RequestContent};
+use crate::model::wire_name::Wire;
 use crate::schema::nearest;
 use crate::secret::{Secret, is_secret_name};
 
-use file::{CallPaths, Format, Mode, StreamFile, WireName};
-use path::Paths;
 use reader::{ByPaths, WithPaths};
 use rules::Rules;
 use template::Template;
 
-pub(crate) use built_in::{api_url, of_wire};
-pub(crate) use file::ProviderFile;
+pub(crate) use built_in::of_wire;
 
 /// A provider: the URL, headers and bodies of requests to its models, and how their replies are
 /// read. `docs/models.md` describes provider files.
@@ -94,12 +95,12 @@ impl Provider {
     /// ```
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static str> {
-        built_in::wire_of(name).map(built_in::text)
+        wire_of(name).map(text)
     }
 
     /// The names of the built-in providers and wires.
     pub fn built_in_names() -> impl Iterator<Item = &'static str> {
-        built_in::NAMES.iter().map(|(name, _)| *name)
+        NAMES.iter().map(|(name, _)| *name)
     }
 
     /// The provider's name.
@@ -231,10 +232,10 @@ impl ProviderFile {
     pub(crate) fn provider(self) -> Result<Provider, Complaints> {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
-        let wire = server.wire.map(Wire::from).or_else(|| built_in::wire_of(&server.name));
+        let wire = server.wire.map(Wire::from).or_else(|| wire_of(&server.name));
         // The wire's own file has the defaults of the mode, the format, the headers, and the paths
         // of the event type and of the parts of a call.
-        let of_wire = wire.map(built_in::description);
+        let of_wire = wire.map(description);
         let of_stream = of_wire.map(|it| &it.stream);
         check_server(&server, &whole, &mut wrong);
         if let (Some(wire), Some(_)) = (wire, &request) {
@@ -319,7 +320,7 @@ fn headers(
 }
 
 /// Checks the URLs and the headers.
-fn check_server(server: &file::Server, whole: &file::WholeFile, wrong: &mut Complaints) {
+fn check_server(server: &keys::Server, whole: &keys::WholeFile, wrong: &mut Complaints) {
     let urls =
         [("provider.api_url", Some(&server.api_url)), ("whole.api_url", whole.api_url.as_ref())];
     for (key, url) in urls.into_iter().filter_map(|(key, it)| Some((key, it?))) {
@@ -350,7 +351,7 @@ fn check_alone(
     if whole.extract.is_empty() {
         whole.extract = rules.extract.clone();
     }
-    let says = |rules: &Rules, of: fn(&file::Extract) -> bool| rules.sets().any(|(_, it)| of(it));
+    let says = |rules: &Rules, of: fn(&keys::Extract) -> bool| rules.sets().any(|(_, it)| of(it));
     if !is_streamed {
         if whole.extract.text.is_empty() {
             complain("whole", "say where the text stands, as in `extract: {text: $.text}`");

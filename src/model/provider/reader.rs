@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use crate::model::error::Error;
+use crate::model::piece::Piece;
 use crate::model::provider::rules::{FoundParts, Progress, Rules, end};
 use crate::model::wire::{Gathered, Reader, garbled, object};
-use crate::model::{Error, Piece};
 use crate::schema::json;
 
 /// The end mark of chat completions, which some servers send on other wires, too.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::provider::file::{CallPaths, Extract, Mode, StopWord, StreamFile};
-use crate::model::provider::path::{Path, Paths};
-use crate::model::remote::error_answer;
+use crate::model::error::Error;
+use crate::model::error_answer;
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::provider_file::keys::{CallPaths, Extract, Mode, StopWord, StreamFile};
+use crate::model::provider_file::path::{Path, Paths};
 use crate::model::wire::Gathered;
-use crate::model::{Call, Error, Piece, Stop};
 
 /// The rules for reading the events of a reply.
 #[derive(Clone, Debug, Default)]

@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::provider::file::RequestFile;
+use crate::model::attachments::Attached;
+use crate::model::piece::Call;
+use crate::model::prompt::{Prompt, PromptMessage, Role, Tool};
+use crate::model::provider_file::keys::RequestFile;
 use crate::model::wire::{RequestContent, arguments, called, with_ids};
-use crate::model::{Attached, Call, Prompt, PromptMessage, Role, Tool};
 
 /// Placeholders of the body.
 const BODY: [&str; 11] = [

@@ -3,8 +3,12 @@
 use serde_json::json;
 
 use super::*;
+use crate::model::attachments::Attached;
+use crate::model::error::Kind;
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::prompt::{Prompt, Role, Tool};
+use crate::model::usage::Usage;
 use crate::model::wire::Gathered;
-use crate::model::{Attached, Call, Kind, Piece, Prompt, Role, Stop, Tool, Usage};
 
 fn provider(text: &str) -> Provider {
     text.parse().unwrap()
@@ -146,7 +150,7 @@ fn a_document_in_which_no_path_finds_anything_is_no_reply() {
 /// A wire's provider file under another name, so that it is read by its paths alone.
 fn by_paths(wire: Wire) -> Provider {
     let named = format!("name: {wire}\n");
-    provider(&built_in::text(wire).replace(&named, "name: made-up\n"))
+    provider(&crate::model::provider_file::built_in::text(wire).replace(&named, "name: made-up\n"))
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use futures_util::FutureExt as _;
 
 use super::*;
-use crate::model::{Policy, Router, Script, Scripted, Usage};
+use crate::model::router::{Policy, Router};
+use crate::model::script::Script;
+use crate::model::scripted::Scripted;
+use crate::model::usage::Usage;
 
 /// Replies under way, turns that wait, and turns that have had to wait.
 fn load(model: &Bounded) -> (u64, u64, u64) {

@@ -8,9 +8,10 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, Url};
 use serde_json::{Map, Value};
 
+use crate::model::error::{Error, Kind, Wait};
+use crate::model::prompt::Prompt;
 use crate::model::remote::Settings;
 use crate::model::wire::{RequestContent, SentTools};
-use crate::model::{Error, Kind, Prompt, Wait};
 use crate::tls_trust;
 
 /// Returns the body of a request as the provider writes it, changed by the settings' `extra` keys.
@@ -116,7 +117,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Call, Remote, Role, Tool, Wire};
+    use crate::model::piece::Call;
+    use crate::model::prompt::{Role, Tool};
+    use crate::model::remote::Remote;
+    use crate::model::wire_name::Wire;
 
     fn whole_body(settings: &Settings, prompt: &Prompt) -> Value {
         body(settings, "127.0.0.1", prompt, &SentTools::new(Wire::OpenAiChat, 9, &prompt.tools))

@@ -1,11 +1,10 @@
 //! Models behind servers, over any wire: requests, retries, and replies as they come.
 
 mod ask;
-mod reply;
-mod too_long;
-pub(super) mod error_answer;
 mod settings;
 mod timeouts;
+mod read_error;
+mod reply;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,13 +14,20 @@ use bytes::Bytes;
 use reqwest::{Client, Url};
 
 use crate::limits::ModelLimits;
+use crate::model::error::Error;
+use crate::model::interface::{Boxed, Model, Reply};
+use crate::model::model_identity::Details;
+use crate::model::piece::Piece;
+use crate::model::price::Price;
+use crate::model::prompt::{Prompt, Tool};
+use crate::model::provider::Provider;
 use crate::model::remote::reply::RemoteReply;
 use crate::model::remote::timeouts::Timers;
-use crate::model::wire::parameters::{self, Parameter, Served};
+use crate::model::retry_pause;
+use crate::model::wire::parameters;
+use crate::model::wire::parameters::{Parameter, Served};
 use crate::model::wire::{SentTools, left_out, without_foreign};
-use crate::model::{
-    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Tool, Wire, retry_pause,
-};
+use crate::model::wire_name::Wire;
 use crate::secret::{Secret, Secrets};
 
 pub use settings::{NoModel, Settings};
@@ -158,7 +164,7 @@ impl Remote {
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
         if !response.status().is_success() {
-            return Err(error_answer::read(response, &self.settings).await);
+            return Err(read_error::read(response, &self.settings).await);
         }
         let mut reply =
             RemoteReply::new(response, timers, self.settings.clone(), conversation, tools);

@@ -8,12 +8,15 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use reqwest::Response;
 
+use crate::model::error::{Error, Kind};
 use crate::model::hide_secrets::Veil;
+use crate::model::interface::{Boxed, Reply};
+use crate::model::piece::Piece;
+use crate::model::provider_events::ProviderEvent;
 use crate::model::remote::timeouts::Timers;
-use crate::model::remote::{Settings, ask, error_answer, without};
+use crate::model::remote::{Settings, ask, read_error, without};
 use crate::model::reply_memory::Part;
 use crate::model::wire::{Framing, Gathered, Reader, SentTools};
-use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 
 /// A reply as it comes from a server. The socket is read only while a piece is asked for.
 pub(super) struct RemoteReply {
@@ -47,7 +50,7 @@ impl RemoteReply {
         conversation: Option<Arc<str>>,
         tools: Arc<SentTools>,
     ) -> RemoteReply {
-        let framing = match error_answer::media(response.headers()).as_str() {
+        let framing = match read_error::media(response.headers()).as_str() {
             // The server doesn't stream.
             "application/json" if !settings.has_lines() => Framing::whole(),
             _ => settings.provider.framing(settings.limits.event_bytes_max),
@@ -76,8 +79,8 @@ impl RemoteReply {
     /// Waits until there is a piece, or until the reply is over.
     pub(super) async fn first(&mut self) -> Result<(), Error> {
         let headers = self.response.headers();
-        if error_answer::is_html(headers) {
-            let said = error_answer::page(&mut self.response, &self.settings).await;
+        if read_error::is_html(headers) {
+            let said = read_error::page(&mut self.response, &self.settings).await;
             let text = "the server sent a page for people, not a reply; its API is mostly at a \
                         URL that ends in /v1";
             return Err(Error { said, ..Error::new(Kind::Garbled, text) });

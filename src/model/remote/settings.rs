@@ -12,10 +12,15 @@ use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
-use crate::model::{
-    Effort, Price, PriceEntry, PriceSource, Prices, Provider, ProviderEvents, Remote, Wire,
-    provider,
-};
+use crate::model::model_identity::PriceSource;
+use crate::model::price::Price;
+use crate::model::prices::{PriceEntry, Prices};
+use crate::model::provider;
+use crate::model::provider::Provider;
+use crate::model::provider_events::ProviderEvents;
+use crate::model::remote::Remote;
+use crate::model::wire::Effort;
+use crate::model::wire_name::Wire;
 use crate::secret::{Secret, Secrets, of_url};
 use crate::tls_trust;
 

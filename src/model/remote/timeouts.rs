@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 use crate::limits::ModelLimits;
+use crate::model::error::{Error, Kind, Wait};
 use crate::model::retry_pause::sleep;
-use crate::model::{Error, Kind, Wait};
 
 /// The timers of one request. They keep running between calls of `watch`, so that dropping a future
 /// and asking again gains no time.

@@ -4,10 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::super::{Answering, Boxed, Error, Kind, Model, Piece, Prompt, Reply, retry_pause};
-use super::Asking;
 use crate::clock;
 use crate::limits::RouterLimits;
+use crate::model::error::{Error, Kind};
+use crate::model::interface::{Boxed, Model, Reply};
+use crate::model::load::Asking;
+use crate::model::piece::{Answering, Piece};
+use crate::model::prompt::Prompt;
+use crate::model::retry_pause;
 
 /// One of a router's models.
 #[derive(Debug)]

@@ -10,9 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use self::backend::{Backend, Routed};
-use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, Tool, retry_pause, takes};
 use crate::clock;
 use crate::limits::RouterLimits;
+use crate::model::attachments::takes;
+use crate::model::error::{Error, Kind};
+use crate::model::interface::{Boxed, Model, Reply};
+use crate::model::load::Asking;
+use crate::model::model_identity::Details;
+use crate::model::price::Price;
+use crate::model::prompt::{Prompt, Tool};
+use crate::model::retry_pause;
 use crate::secret::Secret;
 
 /// One model made of several. One of them answers each turn: if a model fails before its reply
@@ -111,20 +118,6 @@ impl fmt::Display for NoPolicy {
 }
 
 impl std::error::Error for NoPolicy {}
-
-/// How often a router asked one of its models.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Asking {
-    /// The model's name in the router.
-    pub name: String,
-    /// Requests whose reply began.
-    pub answered: u64,
-    /// Requests that failed before their reply began, and replies that failed halfway.
-    pub failed: u64,
-    /// Turns that another model answered after this one had failed.
-    pub failed_over: u64,
-}
 
 impl Router {
     /// A router without models yet. Its name is for traces and errors.

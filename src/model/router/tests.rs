@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::model::{Piece, Script, Scripted, Usage};
+use crate::model::piece::Piece;
+use crate::model::script::Script;
+use crate::model::scripted::Scripted;
+use crate::model::usage::Usage;
 
 fn limits() -> RouterLimits {
     RouterLimits { retry_time_min: Duration::from_millis(4), ..RouterLimits::default() }
@@ -136,7 +139,7 @@ async fn a_model_that_wants_no_request_is_left_out_and_only_all_of_them_make_the
 
 #[tokio::test]
 async fn one_whose_limits_are_reached_is_passed_over_where_another_has_room() {
-    let a = super::super::Bounded::new("a", says("a")).at_once(1);
+    let a = crate::model::rate_limit::Bounded::new("a", says("a")).at_once(1);
     let router = Router::new("best", Policy::Failover);
     let router = router.model("a", Arc::new(a)).model("b", says("b"));
     let first = router.turn(Prompt::new("Go.")).await.unwrap();

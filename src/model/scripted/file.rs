@@ -4,7 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::{Call, Kind, Piece, Repeat, Script, Stop, Usage, Wait};
+use crate::model::error::{Kind, Wait};
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::script::Script;
+use crate::model::scripted::Repeat;
+use crate::model::usage::Usage;
 use crate::schema::nearest;
 
 /// The content of a text of replies.

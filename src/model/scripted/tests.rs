@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::*;
-use crate::model::{Call, Piece, Stop, Usage};
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::usage::Usage;
 
 fn text(it: &str) -> Piece {
     Piece::Text(it.to_owned())

@@ -14,11 +14,14 @@ use super::{
     Choices, Gathered, Reader, RequestContent, answer_schema, arguments, arguments_text, count,
     divided, object, recount, text,
 };
-use crate::model::remote::error_answer;
-use crate::model::{
-    Attached, Call, Effort, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage,
-    Wire,
-};
+use crate::model::attachments::Attached;
+use crate::model::error::Error;
+use crate::model::error_answer;
+use crate::model::piece::{Call, Piece, Signed, Stop};
+use crate::model::prompt::{Prompt, PromptMessage, Role, Tool};
+use crate::model::usage::Usage;
+use crate::model::wire::Effort;
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 /// The number that is added to the indexes of blocks with each message, so that no two blocks of a

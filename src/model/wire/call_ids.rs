@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::mem;
 
-use crate::model::{Call, Prompt, PromptMessage};
+use crate::model::piece::Call;
+use crate::model::prompt::{Prompt, PromptMessage};
 
 /// Returns the call whose result each message is. Of calls with one id, the first without a result
 /// comes first.
@@ -101,7 +102,9 @@ pub(crate) fn with_ids(prompt: &Prompt) -> Cow<'_, Prompt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Role, Signed, Wire};
+    use crate::model::piece::Signed;
+    use crate::model::prompt::Role;
+    use crate::model::wire_name::Wire;
 
     fn prompt(calls: &[(&str, &str)]) -> Prompt {
         let mut prompt = Prompt::new("").user("Go.").assistant("");

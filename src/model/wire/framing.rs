@@ -3,8 +3,9 @@
 use bytes::{Buf, Bytes};
 use memchr::memchr;
 
-use crate::model::sse::{self, Decoder};
-use crate::model::{Error, Kind};
+use crate::model::error::{Error, Kind};
+use crate::model::sse;
+use crate::model::sse::Decoder;
 
 /// Splits bytes into events, however the bytes are chunked.
 pub(crate) enum Framing {

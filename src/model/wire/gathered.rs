@@ -6,7 +6,10 @@ use std::mem::take;
 use serde_json::Value;
 
 use super::growing_object::{GrowingObject, is_object};
-use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
+use crate::model::error::{Error, Kind};
+use crate::model::piece::{Call, Piece, Signed, Stop};
+use crate::model::usage::Usage;
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 /// The most calls in a reply. A turn runs all calls of its reply, and no model writes hundreds. The

@@ -15,10 +15,13 @@ use super::{
     Choices, Gathered, Reader, RequestContent, Served, answer_schema, arguments, arguments_text,
     divided, object, recount, text,
 };
-use crate::model::remote::error_answer;
-use crate::model::{
-    Call, Effort, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
-};
+use crate::model::error::Error;
+use crate::model::error_answer;
+use crate::model::piece::{Call, Piece, Signed, Stop};
+use crate::model::prompt::{Prompt, PromptMessage, Role, Tool};
+use crate::model::usage::Usage;
+use crate::model::wire::Effort;
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 const WIRE: Wire = Wire::Gemini;

@@ -10,19 +10,19 @@
 
 mod answer_schema;
 pub(crate) mod parameters;
-mod anthropic;
 mod call_ids;
 mod framing;
 mod growing_object;
 mod gathered;
 mod partial_arguments;
+mod property_names;
+mod tool_schema;
+mod sent_tools;
+mod anthropic;
 mod gemini;
-mod ollama;
 mod openai_chat;
 mod openai_responses;
-mod property_names;
-mod sent_tools;
-mod tool_schema;
+mod ollama;
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,8 +30,11 @@ use std::str::FromStr;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::model::remote::error_answer;
-use crate::model::{Error, Format, Kind, Prompt, PromptMessage, Tool, provider};
+use crate::model::error::{Error, Kind};
+use crate::model::error_answer;
+use crate::model::prompt::{Format, Prompt, PromptMessage, Tool};
+use crate::model::provider_file::built_in::api_url;
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 pub(crate) use call_ids::{called, with_ids, without_foreign};
@@ -40,52 +43,7 @@ pub(crate) use gathered::Gathered;
 use parameters::{Parameter, Served};
 pub(crate) use sent_tools::{SentTools, left_out};
 
-/// A wire: the form of a provider's requests and replies.
-///
-/// ```
-/// use pumphouse::model::Wire;
-///
-/// assert_eq!("gemini".parse(), Ok(Wire::Gemini));
-/// assert_eq!(Wire::AnthropicMessages.to_string(), "anthropic-messages");
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Wire {
-    /// Anthropic's messages.
-    AnthropicMessages,
-    /// OpenAI's chat completions, which most others speak, too.
-    #[default]
-    OpenAiChat,
-    /// OpenAI's responses.
-    OpenAiResponses,
-    /// Google's `generateContent`.
-    Gemini,
-    /// Ollama's own chat.
-    Ollama,
-}
-
 impl Wire {
-    /// Every wire.
-    pub const ALL: [Wire; 5] = [
-        Wire::AnthropicMessages,
-        Wire::OpenAiChat,
-        Wire::OpenAiResponses,
-        Wire::Gemini,
-        Wire::Ollama,
-    ];
-
-    /// The wire's name in manifests.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Wire::AnthropicMessages => "anthropic-messages",
-            Wire::OpenAiChat => "openai-chat",
-            Wire::OpenAiResponses => "openai-responses",
-            Wire::Gemini => "gemini",
-            Wire::Ollama => "ollama",
-        }
-    }
-
     /// A reader for a reply of this wire.
     pub(crate) fn reader(self) -> Box<dyn Reader> {
         match self {
@@ -113,7 +71,7 @@ impl Wire {
     /// The URL of the API of the wire's provider. A request adds the wire's path to it.
     #[must_use]
     pub fn home(self) -> &'static str {
-        let url = provider::api_url(self);
+        let url = api_url(self);
         let url = url.split_once('?').map_or(url, |(url, _)| url);
         url.strip_suffix(&self.path("{model}", true)).unwrap_or(url)
     }
@@ -135,37 +93,9 @@ impl Wire {
 
     /// The query that asks for a stream, if the wire asks by the URL.
     pub(crate) fn query(self) -> Option<&'static str> {
-        provider::api_url(self).split_once('?').map(|(_, query)| query)
+        api_url(self).split_once('?').map(|(_, query)| query)
     }
 }
-
-impl fmt::Display for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Wire {
-    type Err = NoWire;
-
-    fn from_str(name: &str) -> Result<Wire, NoWire> {
-        Wire::ALL.into_iter().find(|it| it.name() == name).ok_or(NoWire)
-    }
-}
-
-/// The error of a name that no wire has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NoWire;
-
-impl fmt::Display for NoWire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Wire::ALL.map(Wire::name).join(", ");
-        write!(f, "no wire has this name; there are {names}")
-    }
-}
-
-impl std::error::Error for NoWire {}
 
 /// How much a model is to reason before it answers.
 ///

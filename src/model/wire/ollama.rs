@@ -13,8 +13,12 @@ use super::{
     Choices, Gathered, Reader, RequestContent, arguments, arguments_text, count, object,
     openai_chat, text,
 };
-use crate::model::remote::error_answer;
-use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage, Wire};
+use crate::model::error::Error;
+use crate::model::error_answer;
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::prompt::{PromptMessage, Role};
+use crate::model::usage::Usage;
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 /// A reply as Ollama writes it.

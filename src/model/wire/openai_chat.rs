@@ -16,8 +16,13 @@ use super::{
     Choices, Gathered, Reader, RequestContent, Served, answer_schema, arguments_text, count,
     garbled, late_behind_attached,
 };
-use crate::model::remote::error_answer;
-use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage, Wire};
+use crate::model::attachments::Attached;
+use crate::model::error::Error;
+use crate::model::error_answer;
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::prompt::{Format, PromptMessage, Tool};
+use crate::model::usage::Usage;
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 /// An event, or a whole reply that isn't streamed. Other fields are ignored.

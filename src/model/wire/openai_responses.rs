@@ -10,10 +10,13 @@ use serde_json::{Map, Value, json};
 
 use super::openai_chat::named;
 use super::{Choices, Gathered, Reader, RequestContent, count, late_behind_attached, object, text};
-use crate::model::remote::error_answer;
-use crate::model::{
-    Attached, Call, Error, Piece, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
-};
+use crate::model::attachments::Attached;
+use crate::model::error::Error;
+use crate::model::error_answer;
+use crate::model::piece::{Call, Piece, Signed, Stop};
+use crate::model::prompt::{PromptMessage, Role, Tool};
+use crate::model::usage::Usage;
+use crate::model::wire_name::Wire;
 
 /// The distance between the places of one response's items and those of the next response's.
 const NEXT: u64 = 1 << 32;

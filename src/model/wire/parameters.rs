@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{Effort, Wire};
+use crate::model::wire::Effort;
+use crate::model::wire_name::Wire;
 
 /// A parameter of a request that a manifest or a prompt may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::Wire;
+use crate::model::wire_name::Wire;
 use crate::schema::import::at_once;
 
 /// The longest name of a property that each provider takes, in characters.

@@ -4,7 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::model::{Call, Piece, Stop, Tool, Usage};
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::prompt::Tool;
+use crate::model::usage::Usage;
 
 /// Settings of a request.
 #[derive(Default)]

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::Wire;
 use super::property_names::{Toward, has_refused, renamed};
 use super::tool_schema::rewritten;
-use crate::model::{Call, Prompt, Tool};
+use crate::model::piece::Call;
+use crate::model::prompt::{Prompt, Tool};
+use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 /// The tools of a request.

@@ -1,7 +1,8 @@
 //! Tests of all wires: halves of characters, numbers in arguments, and ids of calls.
 
 use super::*;
-use crate::model::{Call, Piece, Role, Stop};
+use crate::model::piece::{Call, Piece, Stop};
+use crate::model::prompt::Role;
 
 /// The pieces of a reply with these events.
 fn pieces(wire: Wire, events: &[String]) -> Vec<Piece> {

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::Wire;
 use super::property_names::{Names, names_of};
-use crate::model::Tool;
+use crate::model::prompt::Tool;
+use crate::model::wire_name::Wire;
 use crate::schema::import::target;
 
 /// How many bytes the JSON Schema of a tool may have in a request to a model. Each request repeats

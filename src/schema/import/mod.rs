@@ -38,6 +38,7 @@ mod scalar;
 mod plan;
 mod read;
 mod shape;
+mod validator;
 mod source;
 
 use std::fmt;
@@ -47,7 +48,8 @@ use serde_json::Value;
 
 pub use self::bounds::at_once;
 pub use self::bounds::{DEPTH_MAX, ENUM_MAX, NODES_MAX, PLACES_MAX, REFERENCES_MAX, target};
-pub(super) use self::source::{Source, Wrong};
+pub(super) use self::source::Source;
+pub(super) use self::validator::Wrong;
 use super::Schema;
 use crate::name::Name;
 
@@ -96,7 +98,8 @@ impl Schema {
     /// # Errors
     ///
     /// Returns an error if the value isn't a JSON Schema, refers to another document, uses a
-    /// feature that isn't supported, or exceeds the limits of this module.
+    /// feature that isn't supported, or exceeds the limits of this module. Also if the crate was
+    /// built without its feature `json-schema`.
     pub fn from_json_schema(name: Name, original: &Value) -> Result<Schema, Error> {
         bounds::check(original)?;
         let (plan, doc, loose) = read::read(original)?;

@@ -3,19 +3,15 @@
 
 use std::fmt;
 
-use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
 use super::effort::within_limits;
 use super::plan::{Described, Object, Plan};
 use super::shape::ITEM;
+use super::validator::{Validator, Wrong};
 use super::{Error, Loose};
 use crate::schema::TEXT;
 
-/// The most backtracking steps for matching one text against one pattern.
-const STEPS_BACK_MAX: usize = 100_000;
-/// How many bytes one compiled pattern may have.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Whole numbers of at least this size may have lost digits when they became floating-point
 /// numbers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
@@ -28,27 +24,9 @@ pub(in crate::schema) struct Source {
     loose: Vec<Loose>,
 }
 
-/// A violation of the original: the path to the value, step by step, and a message.
-pub(in crate::schema) struct Wrong {
-    pub(in crate::schema) path: Vec<String>,
-    pub(in crate::schema) message: String,
-}
-
 impl Source {
     pub(super) fn new(original: Value, plan: Plan, loose: Vec<Loose>) -> Result<Source, Error> {
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(STEPS_BACK_MAX)
-            .size_limit(PATTERN_BYTES_MAX)
-            .dfa_size_limit(PATTERN_BYTES_MAX);
-        let built = jsonschema::options()
-            .should_validate_formats(false)
-            .with_pattern_options(patterns)
-            .offline()
-            .build(&original);
-        let validator = built.map_err(|error| {
-            let path = format!("#{}", error.instance_path().as_str());
-            Error::new(path, cut(&error.to_string()))
-        })?;
+        let validator = Validator::new(&original)?;
         Ok(Source { original, validator, plan, loose })
     }
 
@@ -71,12 +49,7 @@ impl Source {
         if let Err(message) = within_limits(&self.original, value) {
             return vec![Wrong { path: Vec::new(), message }];
         }
-        let wrong = |error: jsonschema::ValidationError<'_>| {
-            let path = error.instance_path().as_str().split('/').skip(1);
-            let path = path.map(|it| it.replace("~1", "/").replace("~0", "~")).collect();
-            Wrong { path, message: cut(&error.to_string()) }
-        };
-        self.validator.iter_errors(value).take(most).map(wrong).collect()
+        self.validator.judge(value, most)
     }
 
     /// Converts a value that is valid against the original to the JSON form of the schema's shape.
@@ -231,16 +204,4 @@ fn scalar_outward(scalar: &crate::schema::Scalar, value: Value) -> Value {
         (Scalar::F64, Some(it)) => Value::from(it as i64),
         _ => value,
     }
-}
-
-/// Shortens a message and puts it on one line. The validator's messages may repeat long values.
-fn cut(text: &str) -> String {
-    const LETTERS_MAX: usize = 300;
-    let shown = |it: char| if it.is_control() { ' ' } else { it };
-    let mut letters = text.chars();
-    let mut short: String = letters.by_ref().take(LETTERS_MAX).map(shown).collect();
-    if letters.next().is_some() {
-        short.push('…');
-    }
-    short
 }

@@ -45,7 +45,7 @@ async fn write(State(model): State<Arc<dyn Model>>, Wish { about }: Wish) -> Opt
 }
 
 fn poet() -> Factory {
-    Factory::with_models("poet", |it: Settings, models: &Models| {
+    Factory::with("poet", |it: Settings, models: &Models| {
         let model = models.get(&it.model)?;
         Ok::<_, UnknownModel>(Listener::with_state("poet", model).on(write))
     })

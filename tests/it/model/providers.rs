@@ -140,7 +140,7 @@ fn model(server: &Server, file: &str) -> Remote {
 
 #[tokio::test]
 async fn a_file_with_a_built_in_name_speaks_that_wire_at_its_whole_address() {
-    let sample = include_str!("../../../src/model/provider/built_in/anthropic-messages.sse");
+    let sample = include_str!("../../../src/model/provider_file/built_in/anthropic-messages.sse");
     let server = Server::start(vec![vec![events(), say(sample)]]).await;
     let api_url = format!("{}/anything/at/all", server.url());
     let file = SEED.replace("https://api.anthropic.com/v1/messages", &api_url);

@@ -14,14 +14,16 @@ use crate::program::Scene;
 pub(super) fn stream(wire: Wire) -> &'static str {
     match wire {
         Wire::AnthropicMessages => {
-            include_str!("../../../src/model/provider/built_in/anthropic-messages.sse")
+            include_str!("../../../src/model/provider_file/built_in/anthropic-messages.sse")
         }
-        Wire::OpenAiChat => include_str!("../../../src/model/provider/built_in/openai-chat.sse"),
+        Wire::OpenAiChat => {
+            include_str!("../../../src/model/provider_file/built_in/openai-chat.sse")
+        }
         Wire::OpenAiResponses => {
-            include_str!("../../../src/model/provider/built_in/openai-responses.sse")
+            include_str!("../../../src/model/provider_file/built_in/openai-responses.sse")
         }
-        Wire::Gemini => include_str!("../../../src/model/provider/built_in/gemini.sse"),
-        _ => include_str!("../../../src/model/provider/built_in/ollama.ndjson"),
+        Wire::Gemini => include_str!("../../../src/model/provider_file/built_in/gemini.sse"),
+        _ => include_str!("../../../src/model/provider_file/built_in/ollama.ndjson"),
     }
 }
 

@@ -10,10 +10,13 @@ pub(super) struct Map {
 }
 
 /// Who may not use what, though it stands above.
-const STRANGERS: [(&str, &[&str], &str); 3] = [
+const STRANGERS: [(&str, &[&str], &str); 6] = [
     ("log", &["xml", "schema", "wire"], "the log keeps bytes and positions, and knows no XML"),
-    ("door", &["audit"], "a door serves; it reads no log"),
+    ("engine", &["model"], "the engine keeps models for others, by their type"),
+    ("door", &["log", "model", "audit"], "a door serves; it reads no log and asks no model"),
     ("audit", &["engine", "door", "listener"], "an audit reads a log, not a running engine"),
+    ("follower", &["audit"], "entries are handed on as they are"),
+    ("manifest", &["client", "audit"], "a manifest only builds"),
 ];
 
 impl Map {
@@ -21,8 +24,8 @@ impl Map {
         let modules = lib.words("mod").filter_map(|at| {
             let name = identifier(lib.code[at + 3..].trim_start());
             let end = at + 3 + lib.code[at + 3..].find([';', '{'])?;
-            let file = lib.code[end..].starts_with(';');
-            (file && !name.is_empty()).then(|| name.to_owned())
+            let is_floor = lib.code[end..].starts_with(';') || name == "listeners";
+            (is_floor && !name.is_empty()).then(|| name.to_owned())
         });
         let exports = lib.words("use").filter_map(|at| {
             let tree = lib.code[at + 3..].split(';').next()?.trim();
@@ -57,7 +60,7 @@ pub(super) fn complaints(map: &Map, file: &File) -> Vec<String> {
     };
     let mut complaints = Vec::new();
     for (at, name) in uses(file) {
-        let staff = own == "listeners";
+        let staff = own == "staff";
         match map.home(name) {
             _ if staff && matches!(name, "prelude" | "builder") => {}
             None => complaints.push(file.complaint(at, &format!(
@@ -82,7 +85,7 @@ pub(super) fn complaints(map: &Map, file: &File) -> Vec<String> {
 /// The top module that a file is a part of; none for what is no part of the library.
 fn module(path: &str) -> Option<&str> {
     if path.starts_with("listeners/") {
-        return Some("listeners");
+        return Some("staff");
     }
     let path = path.strip_prefix("src/")?;
     let top = path.split('/').next()?;
@@ -133,7 +136,7 @@ pub(super) fn group(code: &str, open: usize) -> Vec<(usize, &str)> {
 fn climbs(file: &File, own: &str) -> Vec<String> {
     let path = file.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
     let depth =
-        if own == "listeners" { path.matches('/').count() + 1 } else { path.matches('/').count() };
+        if own == "staff" { path.matches('/').count() + 1 } else { path.matches('/').count() };
     let inline = file.inline_modules();
     let firsts = file.words("super").filter(|&at| !file.code[..at].ends_with("super::"));
     let climbs = firsts.filter(|&at| {
@@ -149,7 +152,7 @@ mod tests {
     use super::*;
 
     const LIB: &str = "//! A map.\npub mod name;\nmod xml;\npub mod wire;\nmod log;\n\
-        #[path = \"../listeners/mod.rs\"]\npub mod listeners;\npub mod cli;\n\
+        #[path = \"../listeners/mod.rs\"]\nmod staff;\npub mod listeners {}\npub mod cli;\n\
         pub use name::Name;\npub use wire::{Envelope, fault::{Fault}};\n\
         pub mod prelude { pub use crate::cli::*; }\npub fn builder() {}\n";
 
@@ -161,7 +164,7 @@ mod tests {
     #[test]
     fn the_map_is_read_from_lib() {
         let map = Map::read(&File::new("src/lib.rs", LIB));
-        assert_eq!(map.modules, ["name", "xml", "wire", "log", "listeners", "cli"]);
+        assert_eq!(map.modules, ["name", "xml", "wire", "log", "staff", "listeners", "cli"]);
         assert_eq!(map.home("Fault"), Some("wire"));
         assert_eq!(map.home("builder"), None);
     }
@@ -184,7 +187,7 @@ mod tests {
         check("src/xml/read.rs", "\nfn a() -> pumphouse::wire::X {}", &[below]);
         let below = "src/xml/read.rs:1: `xml` uses `Fault`, but `wire` stands below it in lib.rs";
         check("src/xml/read.rs", "use crate::Fault;", &[below]);
-        let below = "listeners/a.rs:1: `listeners` uses `cli`, but `cli` stands below it in lib.rs";
+        let below = "listeners/a.rs:1: `staff` uses `cli`, but `cli` stands below it in lib.rs";
         check("listeners/a.rs", "use pumphouse::cli;", &[below]);
     }
 

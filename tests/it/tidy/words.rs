@@ -24,7 +24,7 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
     (
         &["serde_json_path"],
         &[
-            "src/model/provider/",
+            "src/model/provider_file/",
             "src/manifest/read/calls.rs",
             "listeners/feed_contents/transform.rs",
         ],

@@ -6,7 +6,8 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::log::conformance::{batch, note, wait};
-use crate::log::{Copied, Draft, Existing};
+use crate::log::entry::Draft;
+use crate::log::sqlite::{Copied, Existing};
 
 fn backup(log: &SqliteLog, to: &Path, existing: Existing) -> Result<Report, Error> {
     wait(log.backup(to, existing, |_| {}))
@@ -38,7 +39,7 @@ fn a_backup_is_the_log_as_it_was_when_it_began() {
     // A head that was kept elsewhere shows that later entries are missing.
     let later = wait(open(&path).head()).unwrap();
     let report = wait(restored.verify(Some(later))).unwrap();
-    assert_eq!(report.findings[0].wrong, crate::log::Wrong::Head);
+    assert_eq!(report.findings[0].wrong, crate::log::verify::Wrong::Head);
 }
 
 #[test]
@@ -103,9 +104,9 @@ fn what_stands_in_the_way_of_a_backup_stays() {
     refused(&path, Existing::Replace, "the log itself");
     refused(directory.path(), Existing::Replace, "is a folder");
     refused(&directory.path().join("no/where"), Existing::Keep, "no/where");
-    std::fs::write(connect::beside(&copy, "-wal"), "not mine").unwrap();
+    std::fs::write(files::beside(&copy, "-wal"), "not mine").unwrap();
     refused(&copy, Existing::Replace, "the write-ahead log beside it");
-    std::fs::remove_file(connect::beside(&copy, "-wal")).unwrap();
+    std::fs::remove_file(files::beside(&copy, "-wal")).unwrap();
     assert_eq!(backup(&log, &copy, Existing::Replace).unwrap().head, head);
     assert_eq!(copies(&directory), ["copy.log"]);
 }

@@ -18,13 +18,13 @@ fn what_a_killed_process_leaves_is_a_whole_log() {
         let threads: &[&str] = if seq == 1 { &["a"] } else { &[] };
         heads.push(keep(&log, batch(threads, &[&format!("a/{seq}")])).head);
     }
-    let wal = std::fs::read(connect::beside(&path, "-wal")).unwrap();
+    let wal = std::fs::read(files::beside(&path, "-wal")).unwrap();
     let copy = directory.path().join("copy.log");
     let mut seen = 0;
     for length in (0..=wal.len()).rev().step_by(997) {
         std::fs::copy(&path, &copy).unwrap();
-        std::fs::write(connect::beside(&copy, "-wal"), &wal[..length]).unwrap();
-        let _ = std::fs::remove_file(connect::beside(&copy, "-shm"));
+        std::fs::write(files::beside(&copy, "-wal"), &wal[..length]).unwrap();
+        let _ = std::fs::remove_file(files::beside(&copy, "-shm"));
         let log = match SqliteLog::open(&copy, Durability::Full) {
             Ok(log) => log,
             Err(error) => panic!("{length}: {error}"),
@@ -52,7 +52,7 @@ fn a_damaged_write_ahead_log_ends_early_and_a_head_kept_elsewhere_finds_it() {
         let threads: &[&str] = if seq == 1 { &["a"] } else { &[] };
         head = keep(&log, batch(threads, &[&format!("a/{seq}")])).head;
     }
-    let (copy, beside) = (directory.path().join("copy.log"), |path| connect::beside(path, "-wal"));
+    let (copy, beside) = (directory.path().join("copy.log"), |path| files::beside(path, "-wal"));
     std::fs::copy(&path, &copy).unwrap();
     let mut rest = std::fs::read(beside(&path)).unwrap();
     let middle = rest.len() / 2;
@@ -97,7 +97,7 @@ fn a_cut_or_scribbled_file_never_panics() {
     let sound = Cell::new(0);
     let try_it = |bytes: &[u8], what: &str| {
         for beside in ["-wal", "-shm"] {
-            let _ = std::fs::remove_file(connect::beside(&copy, beside));
+            let _ = std::fs::remove_file(files::beside(&copy, beside));
         }
         std::fs::write(&copy, bytes).unwrap();
         if let Ok(log) = SqliteLog::open_read_only(&copy) {

@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use super::*;
-use crate::log::Draft;
 use crate::log::conformance::{batch, note, wait};
+use crate::log::entry::Draft;
 
 /// Simulates a full disk, and appends a batch with the large entry `a/4`. The append waits until
 /// there is room.
@@ -68,8 +68,8 @@ fn a_failed_sync_poisons_for_good() {
 #[test]
 fn what_could_not_be_trusted_is_in_the_file_before_the_log_goes_on() {
     let (_directory, path) = place();
-    let rest = || std::fs::metadata(connect::beside(&path, "-wal")).map_or(0, |it| it.len());
-    let is_marked = || connect::beside(&path, "-failed").exists();
+    let rest = || std::fs::metadata(files::beside(&path, "-wal")).map_or(0, |it| it.len());
+    let is_marked = || files::beside(&path, "-failed").exists();
     let log = open(&path);
     let head = history(&log);
     log.shared.poison("a test");
@@ -91,7 +91,7 @@ fn what_could_not_be_trusted_waits_for_whoever_knows_it_copied() {
     history(&log);
     let reader = connect::reading(&path).unwrap();
     let checkpointer = connect::writing(&path).unwrap();
-    assert!(!checkpoint::passive(&checkpointer).unwrap());
+    assert!(!wal::passive(&checkpointer).unwrap());
     log.shared.poison("a test");
     drop((checkpointer, log));
     // `reader` only has the file open, like a program that follows the log.
@@ -141,7 +141,7 @@ fn where_room_is_short_the_write_ahead_log_stays_short() {
     for seq in 1..=400 {
         keep(&log, long(seq, 64 << 10));
     }
-    let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len();
+    let length = std::fs::metadata(files::beside(&path, "-wal")).unwrap().len();
     assert!(length < 6 << 20, "{length}");
     assert!(wait(log.verify(None)).unwrap().is_sound());
 }
@@ -197,7 +197,7 @@ fn what_a_removed_write_ahead_log_had_is_copied_into_the_file() {
     let (_directory, path) = place();
     let log = open(&path);
     let head = history(&log);
-    std::fs::remove_file(connect::beside(&path, "-wal")).unwrap();
+    std::fs::remove_file(files::beside(&path, "-wal")).unwrap();
     assert!(poisoned(&log).contains("-wal was removed"));
     assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
     drop(log);
@@ -230,7 +230,7 @@ fn a_hard_link_is_the_same_log() {
     let second = SqliteLog::open(&link, Durability::Full).err();
     assert_eq!(second, Some(Error::Locked { path: link.clone(), process: None }));
     let reader = SqliteLog::open_read_only(&path).unwrap();
-    for own in [path.clone(), link.clone(), connect::beside(&path, "-failed")] {
+    for own in [path.clone(), link.clone(), files::beside(&path, "-failed")] {
         assert!(reader.spares(&own).is_err(), "{own:?}");
     }
     assert_eq!(reader.spares(&path.with_extension("other")), Ok(()));

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::log::conformance::{entry, note, thread, wait};
-use crate::log::{Mark, MemoryLog};
+use crate::log::entry::Mark;
+use crate::log::memory::MemoryLog;
 
 /// A step of a random history. The numbers choose among the threads and entries that exist.
 #[derive(Clone, Debug)]

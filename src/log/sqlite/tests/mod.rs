@@ -19,8 +19,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::log::conformance::{self, batch, consumed, entry, note, session, started, thread, wait};
-use crate::log::{Draft, Flags, NewThread};
+use crate::log::conformance;
+use crate::log::conformance::{batch, consumed, entry, note, session, started, thread, wait};
+use crate::log::entry::{Draft, Flags, NewThread};
 
 /// A path for a log in a directory of its own.
 pub(super) fn place() -> (TempDir, PathBuf) {
@@ -92,7 +93,7 @@ fn it_keeps_every_rule() {
 #[test]
 fn a_log_goes_on_where_it_ended() {
     let (_directory, path, head) = written();
-    assert!(!connect::beside(&path, "-wal").exists(), "one file is left behind");
+    assert!(!files::beside(&path, "-wal").exists(), "one file is left behind");
     let log = open(&path);
     let identity = log.identity();
     assert_eq!(wait(log.head()).unwrap(), head);
@@ -225,7 +226,7 @@ fn the_write_ahead_log_is_bounded() {
     let mut longest = 0;
     for seq in 1..=360 {
         keep(&log, long(seq, 1 << 20));
-        let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len();
+        let length = std::fs::metadata(files::beside(&path, "-wal")).unwrap().len();
         longest = longest.max(length);
     }
     assert!(longest < 264 << 20, "{longest}");
@@ -243,7 +244,7 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
         wait(waiting.pop_front().unwrap()).unwrap();
         waiting.push_back(append(seq));
     }
-    let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20;
+    let length = std::fs::metadata(files::beside(&path, "-wal")).unwrap().len() >> 20;
     // Without a new beginning, it would have all 320 MiB.
     assert!((128..300).contains(&length), "{length} MiB");
 }
@@ -278,7 +279,7 @@ fn the_write_ahead_log_shrinks_again_once_nobody_holds_it_open() {
     reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
     let append = |seq: u32| {
         keep(&log, long(seq, 1 << 20));
-        std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20
+        std::fs::metadata(files::beside(&path, "-wal")).unwrap().len() >> 20
     };
     let held = (1..=340).map(append).max();
     assert!(held >= Some(340), "{held:?} MiB");

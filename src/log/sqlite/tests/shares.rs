@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::log::conformance::wait;
-use crate::log::{Existing, Wrong};
+use crate::log::sqlite::Existing;
+use crate::log::verify::Wrong;
 
 /// Text that is long enough to be shared, different for each number, with characters of one to four
 /// bytes.

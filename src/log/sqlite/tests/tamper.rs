@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use super::*;
-use crate::log::Wrong;
 use crate::log::conformance::wait;
+use crate::log::verify::Wrong;
 
 /// Changes a log's file by SQL. Drops the triggers before, and makes them again afterwards.
 pub(super) fn change(path: &Path, sql: &str) {

@@ -1,7 +1,7 @@
 //! Tests what events of chat completions add to a reply.
 
 use super::*;
-use crate::model::Kind;
+use crate::model::error::Kind;
 
 fn gathered(events: &[&str]) -> Result<Vec<Piece>, Error> {
     let mut reader = OpenAiChat::default();

@@ -1,7 +1,7 @@
 //! Tests of tools' schemas, rewritten for each wire.
 
 use super::*;
-use crate::model::Call;
+use crate::model::piece::Call;
 use crate::model::wire::sent_tools::{SentTools, left_out};
 
 fn tool(parameters: Value) -> Tool {
@@ -181,7 +181,7 @@ fn names_that_a_provider_refuses_are_others_there_and_their_own_here() {
     );
     let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(value(&meant.arguments), value(&expected));
-    let mut prompt = crate::model::Prompt::new("").user("Go.").assistant("");
+    let mut prompt = crate::model::prompt::Prompt::new("").user("Go.").assistant("");
     prompt.messages[1].calls = vec![meant, Call::new("y", "other", "{\"ids[]\": 1}")];
     let again = sent.prompt(&prompt);
     let calls: Vec<&str> = again.messages[1].calls.iter().map(|it| &*it.arguments).collect();

@@ -1,60 +1,37 @@
-//! Reads a server's answer that isn't a reply, and decides which kind of failure it is.
+//! Decides which kind of failure a server's error is. The error is an answer that isn't a reply, or
+//! an event of a reply's stream.
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
-use reqwest::{Response, StatusCode, Url};
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::model::remote::Settings;
-use crate::model::remote::too_long::{self, TooLong};
-use crate::model::{Error, Kind, retry_pause};
+use crate::model::error::{Error, Kind};
+use crate::model::too_long;
+use crate::model::too_long::TooLong;
 
 /// The most characters of a server's message that an error repeats.
 const SAID_MAX: usize = 500;
 
-/// Reads an answer that isn't a success.
-pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
-    let (status, headers) = (response.status(), response.headers().clone());
-    let text = text(&mut response, settings).await;
+/// The error of an answer that isn't a success. `text` is the beginning of its body. `elsewhere` is
+/// the address that a redirect names.
+pub(crate) fn of_answer(
+    status: StatusCode,
+    headers: &HeaderMap,
+    text: &str,
+    elsewhere: &str,
+) -> Error {
     let body =
-        serde_json::from_str(&text).ok().map(|it: Value| ErrorBody::of(&it)).unwrap_or_default();
-    let mut error = refused(status, &body, &headers, response.url());
-    error.said = said(body.message.as_deref().unwrap_or(title(&text)));
-    error.retry_after = retry_after(&headers, clock::wall_us());
+        serde_json::from_str(text).ok().map(|it: Value| ErrorBody::of(&it)).unwrap_or_default();
+    let mut error = refused(status, &body, elsewhere);
+    error.said = said(body.message.as_deref().unwrap_or(title(text)));
+    error.retry_after = retry_after(headers, clock::wall_us());
     if status == StatusCode::TOO_MANY_REQUESTS {
-        error.retry_after = error.retry_after.or_else(|| limit_reset(&headers));
+        error.retry_after = error.retry_after.or_else(|| limit_reset(headers));
     }
     error
-}
-
-/// The title of an HTML page, or the beginning of the page if it has no title.
-pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option<Box<str>> {
-    said(title(&text(response, settings).await))
-}
-
-/// The beginning of a body without secrets: at most `refusal_bytes_max` bytes that come within
-/// `usage_time_max`.
-async fn text(response: &mut Response, settings: &Settings) -> String {
-    let limits = &settings.limits;
-    let mut body = Vec::new();
-    let all = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            let room = limits.refusal_bytes_max - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if chunk.len() >= room {
-                break;
-            }
-        }
-    };
-    // When the time is over, the bytes that have come are used.
-    tokio::select! {
-        () = all => {}
-        () = retry_pause::sleep(limits.usage_time_max) => {}
-    }
-    // The body may have been cut within a secret.
-    settings.hidden.hide_cut(&String::from_utf8_lossy(&body)).into_owned()
 }
 
 /// The error that an event of a reply's stream reports.
@@ -70,16 +47,6 @@ pub(crate) fn within(error: &Value) -> Error {
         ..Error::new(kind, message)
     };
     body.measured(error)
-}
-
-pub(super) fn is_html(headers: &HeaderMap) -> bool {
-    media(headers) == "text/html"
-}
-
-/// The media type of a body, in lower case and without parameters.
-pub(super) fn media(headers: &HeaderMap) -> String {
-    let text = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// The parts of an error in JSON, from the places where servers put them.
@@ -165,16 +132,14 @@ impl ErrorBody {
     }
 }
 
-fn refused(status: StatusCode, body: &ErrorBody, headers: &HeaderMap, url: &Url) -> Error {
+fn refused(status: StatusCode, body: &ErrorBody, elsewhere: &str) -> Error {
     let (kind, retry) = body.kind(Some(status));
     let message = match (kind, status.as_u16()) {
         (Kind::PromptTooLong, _) => format!("the prompt is too long for the model: {status}"),
         (Kind::RateLimited, _) => format!("the server has had enough of us for now: {status}"),
         (Kind::Failed, _) => format!("the server failed: {status}"),
         (_, 300..=399) => {
-            let to = headers.get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default();
-            let to = url.join(to).map(|it| super::settings::shown(&it)).unwrap_or_default();
-            format!("the server sends us elsewhere, {status}; if that is right, write {to}")
+            format!("the server sends us elsewhere, {status}; if that is right, write {elsewhere}")
         }
         (_, 401 | 403) => format!("the server doesn't let us in: {status}; is the key right?"),
         (_, 404) => format!("the server has no such model or address: {status}"),
@@ -198,7 +163,7 @@ pub(crate) fn said(text: &str) -> Option<Box<str>> {
 }
 
 /// The title of a page, or the whole page if it has none.
-fn title(page: &str) -> &str {
+pub(crate) fn title(page: &str) -> &str {
     let lower = page.to_ascii_lowercase();
     let title = lower.find("<title>").and_then(|at| {
         let from = at + "<title>".len();

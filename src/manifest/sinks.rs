@@ -6,21 +6,12 @@ use std::path::Path;
 use crate::manifest::amount;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut};
-use crate::manifest::read::Reader;
 use crate::manifest::yaml::Node;
 use crate::model::ProviderEvents;
 use crate::sink::{Files, NoSink, Return, Sink, SinkSelection, WebSocket};
 
 /// How many items of a sink `return` may wait for the program, unless `buffer_size` is set.
 const RETURNED_MAX: usize = 256;
-
-impl Reader<'_> {
-    /// The manifest's sinks that have no mistakes, and separately its sinks of the type `return`.
-    pub(super) fn sinks(&self, node: &Node) -> (Vec<Sink>, Vec<Return>) {
-        let of = SinksOf { file: self.file, key: "sinks", events: &self.events, provider: None };
-        of.read(node, &mut |it| self.wrong(it))
-    }
-}
 
 /// A list of sinks in a file.
 pub(crate) struct SinksOf<'a> {

@@ -6,37 +6,37 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::model::provider::path::Paths;
+use crate::model::provider_file::path::Paths;
 
 /// A provider file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProviderFile {
-    pub(super) provider: Server,
+    pub(crate) provider: Server,
     #[serde(default)]
-    pub(super) request: Option<RequestFile>,
+    pub(crate) request: Option<RequestFile>,
     #[serde(default)]
-    pub(super) stream: StreamFile,
+    pub(crate) stream: StreamFile,
     #[serde(default)]
-    pub(super) whole: WholeFile,
+    pub(crate) whole: WholeFile,
 }
 
 /// The server: its name, wire, URL and headers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Server {
-    pub(super) name: String,
+pub(crate) struct Server {
+    pub(crate) name: String,
     #[serde(default)]
-    pub(super) wire: Option<WireName>,
-    pub(super) api_url: String,
+    pub(crate) wire: Option<WireName>,
+    pub(crate) api_url: String,
     #[serde(default)]
-    pub(super) headers: BTreeMap<String, String>,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 /// A wire by its name.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum WireName {
+pub(crate) enum WireName {
     AnthropicMessages,
     #[serde(rename = "openai-chat")]
     OpenAiChat,
@@ -50,73 +50,73 @@ pub(super) enum WireName {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestFile {
-    pub(super) body: Value,
+    pub(crate) body: Value,
     #[serde(default)]
-    pub(super) messages: Messages,
+    pub(crate) messages: Messages,
     #[serde(default)]
-    pub(super) call: Option<Value>,
+    pub(crate) call: Option<Value>,
     #[serde(default)]
-    pub(super) tool: Option<Value>,
+    pub(crate) tool: Option<Value>,
     #[serde(default)]
-    pub(super) attachment: Option<Value>,
+    pub(crate) attachment: Option<Value>,
 }
 
 /// The shapes of messages.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     #[serde(default)]
-    pub(super) system: Option<Value>,
+    pub(crate) system: Option<Value>,
     #[serde(default)]
-    pub(super) user: Option<Value>,
+    pub(crate) user: Option<Value>,
     #[serde(default)]
-    pub(super) assistant: Option<Value>,
+    pub(crate) assistant: Option<Value>,
     #[serde(default)]
-    pub(super) result: Option<Value>,
+    pub(crate) result: Option<Value>,
 }
 
 /// How a reply is streamed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StreamFile {
+pub(crate) struct StreamFile {
     #[serde(default)]
-    pub(super) enabled: Option<bool>,
+    pub(crate) enabled: Option<bool>,
     #[serde(default)]
-    pub(super) format: Option<Format>,
+    pub(crate) format: Option<Format>,
     #[serde(default)]
-    pub(super) mode: Option<Mode>,
+    pub(crate) mode: Option<Mode>,
     #[serde(default)]
-    pub(super) event_type: Paths,
+    pub(crate) event_type: Paths,
     #[serde(default)]
-    pub(super) extract: Extract,
+    pub(crate) extract: Extract,
     #[serde(default)]
-    pub(super) events: BTreeMap<String, Extract>,
+    pub(crate) events: BTreeMap<String, Extract>,
     #[serde(default)]
-    pub(super) tool_call: CallPaths,
+    pub(crate) tool_call: CallPaths,
     #[serde(default)]
-    pub(super) stops: BTreeMap<String, StopWord>,
+    pub(crate) stops: BTreeMap<String, StopWord>,
     #[serde(default)]
-    pub(super) end_mark: Option<String>,
+    pub(crate) end_mark: Option<String>,
     /// The manifest reads the sinks, since a model doesn't know them.
     #[serde(default)]
     #[expect(dead_code, reason = "the key is known here, and its value is read elsewhere")]
-    pub(super) sinks: Option<IgnoredAny>,
+    pub(crate) sinks: Option<IgnoredAny>,
 }
 
 /// How a reply that isn't streamed is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WholeFile {
+pub(crate) struct WholeFile {
     #[serde(default)]
-    pub(super) api_url: Option<String>,
+    pub(crate) api_url: Option<String>,
     #[serde(default)]
-    pub(super) extract: Extract,
+    pub(crate) extract: Extract,
 }
 
 /// How the bytes of a stream are split into events.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// Server-sent events.
     #[default]
     Sse,
@@ -127,7 +127,7 @@ pub(super) enum Format {
 /// How the events of a stream make up a reply.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// Each event has a type. Blocks begin, grow and end by events of different types.
     EventTyped,
     /// Events are parts of one message. The parts of a call are merged by their index.
@@ -140,65 +140,65 @@ pub(super) enum Mode {
 /// The paths to the parts of a reply in an event.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Extract {
+pub(crate) struct Extract {
     #[serde(default)]
-    pub(super) text: Paths,
+    pub(crate) text: Paths,
     #[serde(default)]
-    pub(super) reasoning: Paths,
+    pub(crate) reasoning: Paths,
     #[serde(default)]
-    pub(super) refusal: Paths,
+    pub(crate) refusal: Paths,
     #[serde(default)]
-    pub(super) tool_calls: Paths,
+    pub(crate) tool_calls: Paths,
     #[serde(default)]
-    pub(super) server_calls: Paths,
+    pub(crate) server_calls: Paths,
     /// The paths to further text for the arguments of the call at `index`.
     #[serde(default)]
-    pub(super) arguments: Paths,
+    pub(crate) arguments: Paths,
     #[serde(default)]
-    pub(super) index: Paths,
+    pub(crate) index: Paths,
     #[serde(default)]
-    pub(super) usage: UsagePaths,
+    pub(crate) usage: UsagePaths,
     #[serde(default)]
-    pub(super) stop_reason: Paths,
+    pub(crate) stop_reason: Paths,
     #[serde(default)]
-    pub(super) error: Paths,
+    pub(crate) error: Paths,
     #[serde(default)]
-    pub(super) end: Paths,
+    pub(crate) end: Paths,
 }
 
 /// The paths to the counts of tokens. If a count has several paths, the numbers that they find are
 /// added.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub(super) struct UsagePaths {
+pub(crate) struct UsagePaths {
     #[serde(default)]
-    pub(super) input: Paths,
+    pub(crate) input: Paths,
     #[serde(default)]
-    pub(super) output: Paths,
+    pub(crate) output: Paths,
     #[serde(default)]
-    pub(super) cached: Paths,
+    pub(crate) cached: Paths,
     #[serde(default)]
-    pub(super) reasoning: Paths,
+    pub(crate) reasoning: Paths,
 }
 
 /// The paths to the parts of a call, in a value that `tool_calls` or `server_calls` finds.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CallPaths {
+pub(crate) struct CallPaths {
     #[serde(default)]
-    pub(super) id: Paths,
+    pub(crate) id: Paths,
     #[serde(default)]
-    pub(super) name: Paths,
+    pub(crate) name: Paths,
     #[serde(default)]
-    pub(super) arguments: Paths,
+    pub(crate) arguments: Paths,
     #[serde(default)]
-    pub(super) index: Paths,
+    pub(crate) index: Paths,
 }
 
 /// The meaning of a provider's own stop reason.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum StopWord {
+pub(crate) enum StopWord {
     End,
     StopText,
     MaxTokens,
@@ -208,7 +208,7 @@ pub(super) enum StopWord {
 
 impl Extract {
     /// Every path with its key.
-    pub(super) fn paths(&self) -> [(&'static str, &Paths); 14] {
+    pub(crate) fn paths(&self) -> [(&'static str, &Paths); 14] {
         [
             ("text", &self.text),
             ("reasoning", &self.reasoning),
@@ -227,12 +227,12 @@ impl Extract {
         ]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.paths().iter().all(|(_, it)| it.is_empty())
     }
 
     /// Removes the paths that `other` has under the same key.
-    pub(super) fn without(&mut self, other: &Extract) {
+    pub(crate) fn without(&mut self, other: &Extract) {
         let mine = [
             &mut self.text,
             &mut self.reasoning,

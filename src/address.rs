@@ -1,27 +1,21 @@
 //! The address of a pump, as people write it.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
-
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-
-use crate::client::tls;
 
 /// The address of a pump's door: `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
 ///
 /// ```
-/// use pumphouse::client::Address;
+/// use pumphouse::address::Address;
 ///
 /// let address: Address = "unix:/run/pump.sock".parse()?;
 /// assert_eq!(address, Address::Unix("/run/pump.sock".into()));
 /// assert_eq!("pump.example:8765".parse(), Ok(Address::Tcp("pump.example:8765".into())));
-/// # Ok::<(), pumphouse::client::NoAddress>(())
+/// # Ok::<(), pumphouse::address::NoAddress>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+// Exhaustive, since a client must know how to connect to each.
 pub enum Address {
     /// A host's name or IP address, and a port.
     Tcp(String),
@@ -90,11 +84,6 @@ impl fmt::Display for NoAddress {
 
 impl std::error::Error for NoAddress {}
 
-/// A byte stream that carries messages.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 impl Address {
     /// Trusts the issuers whose certificates are in a file. Addresses of other kinds than TLS don't
     /// change.
@@ -107,31 +96,6 @@ impl Address {
             other => other,
         }
     }
-
-    pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        match self {
-            Address::Tcp(address) => Ok(Box::new(tcp(address).await?)),
-            Address::Tls { address, authority } => {
-                let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
-                let host = host.trim_start_matches('[').trim_end_matches(']');
-                let stream = tcp(address).await?;
-                Ok(Box::new(tls::connect(stream, host, authority.as_deref()).await?))
-            }
-            #[cfg(unix)]
-            Address::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
-            #[cfg(not(unix))]
-            Address::Unix(_) => {
-                let text = "this system has no Unix sockets";
-                Err(io::Error::new(io::ErrorKind::Unsupported, text))
-            }
-        }
-    }
-}
-
-async fn tcp(address: &str) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }
 
 #[cfg(test)]
