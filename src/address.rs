@@ -7,6 +7,7 @@ use std::str::FromStr;
 /// The address of a pump's door: `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
 ///
 /// ```
+/// # extern crate pumphouse_ground as pumphouse;
 /// use pumphouse::address::Address;
 ///
 /// let address: Address = "unix:/run/pump.sock".parse()?;

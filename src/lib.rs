@@ -39,23 +39,20 @@
 
 extern crate self as pumphouse;
 
+pub use pumphouse_core::{builder, engine, listener, sim, wire};
+use pumphouse_core::{entry_json, follower};
 pub use pumphouse_ground::{
-    address, bounded_yaml, clock, id, limits, name, regular_file, schema, secret, xml,
+    address, atomic_file, bounded_yaml, clock, id, limits, name, own_files, regular_file, schema,
+    secret, xml,
 };
 pub use pumphouse_log as log;
 pub use pumphouse_reply as reply;
 use pumphouse_tls as tls_trust;
 
-pub mod wire;
 pub mod model;
-pub mod listener;
-mod entry_json;
-pub mod engine;
-pub mod sim;
 pub mod door;
 pub mod client;
 pub mod audit;
-mod follower;
 pub mod sink;
 pub mod scene;
 #[path = "../listeners/mod.rs"]
@@ -83,12 +80,6 @@ pub use listener::Listener;
 pub use name::Name;
 pub use wire::{Fault, Live, Payload};
 pub use xml::Element;
-
-/// Returns a builder for a pump. Add its parts by `.with(…)`, then call `.build()?.start()`.
-#[must_use]
-pub fn builder() -> Builder {
-    Builder::default()
-}
 
 /// The items that the author of a listener needs.
 pub mod prelude {

@@ -6,13 +6,17 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-pub use pumphouse_ground::{clock, id, limits, name, regular_file, schema, secret, xml};
+pub use pumphouse_ground::{
+    atomic_file, clock, id, limits, name, regular_file, schema, secret, xml,
+};
 pub use pumphouse_log as log;
 
 #[path = "../wire/mod.rs"]
 pub mod wire;
 #[path = "../listener/mod.rs"]
 pub mod listener;
+#[path = "../entry_json.rs"]
+pub mod entry_json;
 #[path = "../engine/mod.rs"]
 pub mod engine;
 #[path = "../follower/mod.rs"]

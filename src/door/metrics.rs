@@ -207,6 +207,14 @@ impl Metrics {
     }
 }
 
+/// What the page shows.
+#[derive(Clone)]
+struct Shown {
+    pump: Pump,
+    sources: Arc<[Source]>,
+    gauges: Arc<[Gauge]>,
+}
+
 impl Plugin for Metrics {
     fn install(self, builder: &mut Builder) {
         builder.door(self);
@@ -232,11 +240,8 @@ async fn serve(
         port: port.clone(),
         places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
     };
-    let routes = Router::new().route("/metrics", get(show)).with_state((
-        pump,
-        Arc::<[Source]>::from(sources),
-        Arc::<[Gauge]>::from(gauges),
-    ));
+    let shown = Shown { pump, sources: sources.into(), gauges: gauges.into() };
+    let routes = Router::new().route("/metrics", get(show)).with_state(shown);
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
         // An error means that the pump is gone.
         drop(drained.wait_for(|it| *it == Stage::Drained).await);
@@ -258,9 +263,7 @@ async fn serve(
     Ok(())
 }
 
-async fn show(
-    State((pump, sources, gauges)): State<(Pump, Arc<[Source]>, Arc<[Gauge]>)>,
-) -> impl IntoResponse {
+async fn show(State(Shown { pump, sources, gauges }): State<Shown>) -> impl IntoResponse {
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut page = text(&pump.metrics(), tasks);
     sources.iter().flat_map(|it| it.0()).for_each(|it| page.family(&it));

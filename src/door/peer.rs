@@ -77,8 +77,7 @@ impl Peer {
                 let text = format!("{what}, so it needs a token, and this door has none");
                 let advice = "Connect from a process that the pump can see and that stays there, \
                               or have the operator give the pump tokens.";
-                let fault = Fault::new(Code::Authentication, text);
-                Err(Fault { advice: Some(advice.to_owned()), ..fault })
+                Err(Fault::new(Code::Authentication, text).advised(advice))
             }
         };
         match self {
@@ -100,8 +99,7 @@ fn a_program() -> Fault {
     let text = "the pump began this process or an ancestor of it, and lets none of them in";
     let advice = "Write the result to standard output: the listener that began the program passes \
                   it on.";
-    let fault = Fault::new(Code::Authentication, text);
-    Fault { advice: Some(advice.to_owned()), ..fault }
+    Fault::new(Code::Authentication, text).advised(advice)
 }
 
 /// Looks at the process that connected to a Unix socket.

@@ -232,7 +232,8 @@ impl Session {
                 Ok(None) => {
                     self.input = Input::Done;
                     let error = self.splitter.finish().err()?;
-                    let fault = Fault { code: Code::HalfMessage, ..error.into() };
+                    let mut fault: Fault = error.into();
+                    fault.code = Code::HalfMessage;
                     return Some(self.refuse(fault));
                 }
                 Err(error) => return Some(self.close(error.into())),

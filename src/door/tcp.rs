@@ -210,6 +210,5 @@ async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
 fn no_tls() -> Fault {
     let text = "this door speaks TLS, and what came is none; `pumphouse` connects by TLS where \
                 tls: stands before HOST:PORT";
-    let advice = Some("Connect by TLS.".to_owned());
-    Fault { advice, ..Fault::new(Code::Framing, text) }
+    Fault::new(Code::Framing, text).advised("Connect by TLS.")
 }

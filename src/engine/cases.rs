@@ -43,7 +43,7 @@ fn played(text: &str) -> (String, usize) {
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to bless")]
 #[track_caller]
 fn check(file: &str) -> usize {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine/cases").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/cases").join(file);
     let then = std::fs::read_to_string(&path).unwrap();
     let (now, count) = played(&then);
     if std::env::var_os("BLESS").is_some() {

@@ -22,16 +22,21 @@ pub use build::factory::{Factory, Makes, Unmade};
 pub use build::plan::Plan;
 pub use build::values::Values;
 pub use common::counts::{Handled, Metrics};
-pub(crate) use common::live_queue::LiveQueue;
+#[doc(hidden)]
+pub use common::live_queue::LiveQueue;
 pub use common::live_queue::Showing;
 pub use common::shared::Stage;
-pub(crate) use common::unread_bytes::{ConnectionBytes, LOOK_EVERY_US, UnreadBytes};
+#[doc(hidden)]
+pub use common::unread_bytes::{ConnectionBytes, LOOK_EVERY_US, UnreadBytes};
 pub use handle::follow::{Follow, Followed};
 pub use handle::pump::{AskError, Identity, Pump};
-pub(crate) use handle::push_lane::PushLane;
+#[doc(hidden)]
+pub use handle::push_lane::PushLane;
 pub use replay::rerun::{Difference, Emitted, Replayed, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
 pub use runtime_port::{Port, Tokio};
-pub(crate) use tree::budget_ledger as ledger;
-pub(crate) use tree::event::{ORGANISM, Pusher};
+#[doc(hidden)]
+pub use tree::budget_ledger as ledger;
+#[doc(hidden)]
+pub use tree::event::{ORGANISM, Pusher};
 pub use tree::observer::{PushEvent, PushObserver};

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::log::atomic_file::AtomicFile;
+use crate::atomic_file::AtomicFile;
 use crate::regular_file;
 
 /// The most bytes of a file that a follower keeps.
@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a file. Returns None if there is no file. `what` names the value in the error, and
 /// `advice` says what to do.
-pub(crate) fn read<T: DeserializeOwned>(
+pub fn read<T: DeserializeOwned>(
     file: &Path,
     what: &str,
     advice: &str,
@@ -30,7 +30,7 @@ pub(crate) fn read<T: DeserializeOwned>(
 }
 
 /// Writes a file, whole or not at all.
-pub(crate) fn write(file: &Path, value: &impl Serialize) -> io::Result<()> {
+pub fn write(file: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut to = AtomicFile::replacing(file)?;
     serde_json::to_writer(&mut to, value)?;
     to.write_all(b"\n")?;

@@ -6,7 +6,7 @@
 //! target's buffer: while a target is unreachable, the follower stays at its position. The position
 //! may be kept in a file beside the log, so that the next start continues from it.
 
-pub(crate) mod kept_file;
+pub mod kept_file;
 mod position;
 
 use std::sync::Arc;
@@ -16,9 +16,8 @@ use futures_util::FutureExt as _;
 
 use crate::engine::{Port as _, Tokio};
 use crate::log::{Entry, Error, Log, last_position_from};
-#[cfg(feature = "otel")]
-pub(crate) use position::NoPosition;
-pub(crate) use position::{FROM_BEGINNING, KeptPosition, check, file_beside};
+pub use position::NoPosition;
+pub use position::{FROM_BEGINNING, KeptPosition, check, file_beside};
 
 /// Entries read per page.
 const PAGE: usize = 256;
@@ -32,11 +31,11 @@ const LOOK_EVERY_US: u64 = 200_000;
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 /// The error of a target that is unreachable. The text says why.
 #[derive(Debug)]
-pub(crate) struct Unreachable(pub(crate) String);
+pub struct Unreachable(pub String);
 
 /// How far a target has sent the entries that it has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
     /// Everything is sent.
     All,
     /// A part is sent, and the target can send more soon.
@@ -46,7 +45,7 @@ pub(crate) enum Sent {
 }
 
 /// A destination to which a follower passes entries.
-pub(crate) trait Target: Send + 'static {
+pub trait Target: Send + 'static {
     /// How many attempts in a row may fail before the follower waits for the next entry of the log.
     /// `None` means no limit.
     fn attempts_max(&self) -> Option<u32> {
@@ -119,7 +118,7 @@ impl From<Unreachable> for StepError {
 }
 
 /// Passes the entries of a log to a target.
-pub(crate) struct Follower<T> {
+pub struct Follower<T> {
     log: Arc<dyn Log>,
     target: T,
     position: KeptPosition,
@@ -137,7 +136,7 @@ pub(crate) struct Follower<T> {
 
 impl<T: Target> Follower<T> {
     /// Creates a follower that begins after the entry at `position`.
-    pub(crate) fn new(
+    pub fn new(
         log: Arc<dyn Log>,
         target: T,
         position: KeptPosition,
@@ -149,18 +148,14 @@ impl<T: Target> Follower<T> {
     }
 
     /// Sets the first and the longest wait for an unreachable target.
-    #[cfg(all(test, feature = "otel"))]
-    pub(crate) fn waiting(self, away_us: (u64, u64)) -> Follower<T> {
+    #[cfg(test)]
+    pub fn waiting(self, away_us: (u64, u64)) -> Follower<T> {
         Follower { away_us, ..self }
     }
 
     /// Passes entries on until `stopped` is ready. Then sends the entries that are left in the log,
     /// for at most `stop_time_max_us` more.
-    pub(crate) async fn run(
-        mut self,
-        stopped: impl Future<Output = ()> + Send,
-        stop_time_max_us: u64,
-    ) {
+    pub async fn run(mut self, stopped: impl Future<Output = ()> + Send, stop_time_max_us: u64) {
         let port = Tokio::current();
         let stopped = stopped.shared();
         let over = async {

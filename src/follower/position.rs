@@ -14,7 +14,7 @@ use crate::log::{Error, Log, last_position};
 const KEEP_EVERY_US: u64 = 1_000_000;
 
 /// The advice about a position file that can't be read.
-pub(crate) const FROM_BEGINNING: &str = "remove it, and the whole log is sent again";
+pub const FROM_BEGINNING: &str = "remove it, and the whole log is sent again";
 
 /// The content of a position file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ struct StoredPosition {
 
 /// Why a follower has no position to begin at.
 #[derive(Debug)]
-pub(crate) enum NoPosition {
+pub enum NoPosition {
     /// The position file can't be used. The text says why, and what to do.
     File(String),
     /// The log can't be read.
@@ -43,14 +43,14 @@ impl fmt::Display for NoPosition {
 }
 
 /// Returns the path of a follower's position file: the log's path with `-NAME.json` appended.
-pub(crate) fn file_beside(log: &Path, name: &str) -> PathBuf {
+pub fn file_beside(log: &Path, name: &str) -> PathBuf {
     let mut file = log.as_os_str().to_owned();
     file.push(format!("-{name}.json"));
     file.into()
 }
 
 /// A follower's position. If it has a file, the position survives the process.
-pub(crate) struct KeptPosition {
+pub struct KeptPosition {
     /// The UUID of the log.
     log: String,
     file: Option<PathBuf>,
@@ -64,10 +64,7 @@ impl KeptPosition {
     ///
     /// # Errors
     /// If the file can't be read or holds no position, or if the log can't be read.
-    pub(crate) async fn read(
-        log: &dyn Log,
-        file: Option<PathBuf>,
-    ) -> Result<KeptPosition, NoPosition> {
+    pub async fn read(log: &dyn Log, file: Option<PathBuf>) -> Result<KeptPosition, NoPosition> {
         let uuid = log.identity().uuid.to_string();
         let there = file.as_deref().map_or(Ok(None), position_in);
         let kept = match there.map_err(NoPosition::File)? {
@@ -85,7 +82,7 @@ impl KeptPosition {
     ///
     /// # Errors
     /// If the file can't be read or holds no position, or if the log can't be read.
-    pub(crate) async fn read_or(
+    pub async fn read_or(
         log: &dyn Log,
         file: Option<PathBuf>,
         first: u64,
@@ -103,29 +100,29 @@ impl KeptPosition {
     }
 
     /// A position without a file.
-    pub(crate) fn unkept(log: &dyn Log, position: u64) -> KeptPosition {
+    pub fn unkept(log: &dyn Log, position: u64) -> KeptPosition {
         let log = log.identity().uuid.to_string();
         KeptPosition { log, file: None, kept: position, kept_us: 0 }
     }
 
     /// The position at which the follower began, or the last one that was written into the file
     /// since.
-    pub(crate) fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         self.kept
     }
 
     /// Whether the file should be written now that the follower is at this position.
-    pub(crate) fn is_due(&self, position: u64) -> bool {
+    pub fn is_due(&self, position: u64) -> bool {
         self.is_behind(position) && clock::now_us() >= self.kept_us.saturating_add(KEEP_EVERY_US)
     }
 
     /// Whether there is a file, and the last kept position differs from `position`.
-    pub(crate) fn is_behind(&self, position: u64) -> bool {
+    pub fn is_behind(&self, position: u64) -> bool {
         self.file.is_some() && self.kept != position
     }
 
     /// Writes a position into the file, if there is one.
-    pub(crate) fn keep(&mut self, position: u64) {
+    pub fn keep(&mut self, position: u64) {
         let Some(file) = self.file.as_deref().filter(|_| self.kept != position) else { return };
         self.kept_us = clock::now_us();
         match kept_file::write(file, &StoredPosition { log: self.log.clone(), position }) {
@@ -143,7 +140,7 @@ impl KeptPosition {
 }
 
 /// Checks that a position file can be read, if there is one. `advice` says what to do otherwise.
-pub(crate) fn check(file: &Path, advice: &str) -> Result<(), String> {
+pub fn check(file: &Path, advice: &str) -> Result<(), String> {
     kept_file::read::<StoredPosition>(file, "position", advice).map(drop)
 }
 

@@ -16,6 +16,10 @@ pub mod limits;
 pub mod clock;
 #[path = "../regular_file.rs"]
 pub mod regular_file;
+#[path = "../own_files.rs"]
+pub mod own_files;
+#[path = "../atomic_file.rs"]
+pub mod atomic_file;
 #[path = "../bounded_yaml.rs"]
 pub mod bounded_yaml;
 #[path = "../address.rs"]

@@ -64,3 +64,37 @@ fn asking(models: &Models) -> Vec<Family> {
     ];
     if all.is_empty() { Vec::new() } else { families.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{Kind, Model as _, Policy, Prompt, Router, Script, Scripted};
+
+    #[tokio::test]
+    async fn a_router_shows_what_became_of_each_model_s_turns() {
+        let down = Scripted::replies([Script::text("").fails(0, Kind::Unreachable)]);
+        let up = Scripted::replies(["Hello."]);
+        let router = Router::new("best", Policy::Failover)
+            .model("large", Arc::new(down))
+            .model("small", Arc::new(up));
+        drop(router.turn(Prompt::new("Go.")).await.unwrap());
+        let mut models = Models::default();
+        models.insert("best", Arc::new(router));
+        models.insert("alone", Arc::new(Scripted::replies(["a"])));
+        let value = |family: Family, counts: [u64; 2]| {
+            let model = |name| [("router", "best"), ("model", name)];
+            family.value(&model("large"), counts[0]).value(&model("small"), counts[1])
+        };
+        let answered = "Turns of a router that this model answered.";
+        let failed = "Requests of a router that failed, and replies that broke off.";
+        let over = "Turns of a router that another model answered, because this one had failed.";
+        let expected = [
+            value(Family::counter("router_answered_total", answered), [0, 1]),
+            value(Family::counter("router_failed_total", failed), [1, 0]),
+            value(Family::counter("router_failed_over_total", over), [1, 0]),
+        ];
+        assert_eq!(model_metrics(models)(), expected);
+    }
+}

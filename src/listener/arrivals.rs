@@ -17,6 +17,7 @@ use crate::wire::{Fault, Payload};
 /// With this argument, a long handler can notice that its work isn't wanted any more.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 /// # use std::future::pending;
 ///

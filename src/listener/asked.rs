@@ -11,8 +11,25 @@ use crate::wire::{Code, Fault};
 /// argument, a listener that first asks another listener finds the message that it has to answer.
 ///
 /// ```
-/// use pumphouse::listeners::tool::calculate::{Calculate, Calculated, calculate};
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
+///
+/// /// Multiplies two numbers.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://example.org/ns/times/v1")]
+/// struct Times {
+///     a: u32,
+///     b: u32,
+/// }
+///
+/// /// A number that was computed.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://example.org/ns/times/v1")]
+/// struct Product(u32);
+///
+/// async fn times(Times { a, b }: Times) -> Product {
+///     Product(a * b)
+/// }
 ///
 /// /// Wants a number doubled.
 /// #[derive(Payload)]
@@ -21,16 +38,17 @@ use crate::wire::{Code, Fault};
 ///     number: u32,
 /// }
 ///
-/// async fn double(Double { number }: Double) -> To<Calculate> {
-///     To("calculate", Calculate::new(format!("2 * {number}")))
+/// async fn double(Double { number }: Double) -> To<Times> {
+///     To("times", Times { a: 2, b: number })
 /// }
 ///
-/// async fn doubled(asked: Asked, it: Calculated) -> Reply<Calculated> {
+/// async fn doubled(asked: Asked, it: Product) -> Reply<Product> {
 ///     Reply(asked.0, it)
 /// }
 ///
 /// let doubler = Listener::new("doubler").on(double).on_reply(doubled);
-/// assert!(pumphouse::builder().with((doubler, calculate())).build().is_ok());
+/// let times = Listener::new("times").on(times);
+/// assert!(pumphouse::builder().with((doubler, times)).build().is_ok());
 /// ```
 ///
 /// `Asked` gives the right message even if several senders wait for answers, and after a restart.

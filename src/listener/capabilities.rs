@@ -24,10 +24,21 @@ use crate::xml::{Element, Writer};
 /// a reference count.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
+/// # use pumphouse::prelude::*;
+/// # #[derive(Payload)]
+/// # #[payload(ns = "https://example.org/ns/echo/v1")]
+/// /// Comes back as it is.
+/// # struct Echo {
+/// #     text: String,
+/// # }
+/// # async fn echo(it: Echo) -> Echo {
+/// #     it
+/// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let plan = pumphouse::builder().with(pumphouse::listeners::echo::echo()).build()?;
+/// let plan = pumphouse::builder().with(Listener::new("echo").on(echo)).build()?;
 /// let echo = plan.capabilities().find("echo")?;
-/// assert_eq!(echo.doc(), "Says something that comes back as it is.");
+/// assert_eq!(echo.doc(), "Comes back as it is.");
 /// let unknown = plan.capabilities().find("ehco").unwrap_err();
 /// assert_eq!(unknown.nearest.as_deref(), Some("echo"));
 /// # Ok(()) }

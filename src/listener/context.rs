@@ -24,6 +24,7 @@ use crate::wire::{Code, Fault, Live};
 /// trait:
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::FromContext;
 /// use pumphouse::prelude::*;
 ///

@@ -10,6 +10,7 @@ use crate::listener::Effects;
 /// [`peers`]: crate::listener::Listener::peers
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::{DoorAccess, Effects};
 /// use pumphouse::prelude::*;
 ///
@@ -47,7 +48,7 @@ impl DoorAccess {
 
     /// Who may call a listener that says nothing of doors. Effects are for operators. A listener
     /// without declared effects, such as an agent or a workflow, is there for its users.
-    pub(crate) fn by_effects(effects: Option<Effects>) -> DoorAccess {
+    pub fn by_effects(effects: Option<Effects>) -> DoorAccess {
         match effects {
             None | Some(Effects::None) => DoorAccess::Everybody,
             Some(_) => DoorAccess::listed([DoorAccess::OPERATORS]),

@@ -21,6 +21,7 @@ use crate::xml::Element;
 /// tuples hold any of these. A struct that derives this trait emits its fields in order:
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::IntoEmit;
 /// use pumphouse::prelude::*;
 ///
@@ -157,6 +158,7 @@ pub struct Partial<E>(
 /// [`To`] inside it, for another listener. The receiver can read the note in the thread's history.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 ///
 /// /// Wants to be thought about.

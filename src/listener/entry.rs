@@ -40,7 +40,7 @@ struct Inner {
 const END: &str = "</key>";
 
 /// The `<key>` element that holds a request's key in an entry's `<meta>`.
-pub(crate) fn key_meta(key: &str) -> Bytes {
+pub fn key_meta(key: &str) -> Bytes {
     let mut meta = format!("<key xmlns=\"{META}\">");
     escape_text(key, &mut meta);
     meta.push_str(END);
@@ -231,7 +231,7 @@ impl Entry {
     }
 
     /// An entry on its way into the log. Its payload is already parsed.
-    pub(crate) fn fresh(draft: &log::Draft, element: Element) -> Entry {
+    pub fn fresh(draft: &log::Draft, element: Element) -> Entry {
         Entry(Arc::new(Inner {
             id: draft.id.clone(),
             at_us: draft.at_us,
@@ -249,7 +249,7 @@ impl Entry {
     }
 
     /// An entry that was read from the log. Its payload isn't parsed yet.
-    pub(crate) fn kept(entry: &log::Entry) -> Entry {
+    pub fn kept(entry: &log::Entry) -> Entry {
         Entry(Arc::new(Inner {
             id: entry.id.clone(),
             at_us: entry.at_us,
@@ -289,7 +289,9 @@ impl Entry {
         self.0.element.get().is_some()
     }
 
-    pub(crate) fn sender(&self) -> &Arc<str> {
+    /// The name of the sender, to be shared.
+    #[doc(hidden)]
+    pub fn sender(&self) -> &Arc<str> {
         &self.0.from
     }
 }

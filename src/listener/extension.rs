@@ -15,6 +15,7 @@ impl<S> Listener<S> {
     /// type replaces the first one.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// struct Team(&'static str);

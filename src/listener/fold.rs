@@ -10,6 +10,7 @@ use crate::listener::Entry;
 /// State that is computed from a thread's entries, one entry after another.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 ///
 /// /// How many messages the thread has had.

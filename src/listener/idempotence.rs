@@ -19,6 +19,7 @@ impl<S> Listener<S> {
     /// payloads `is_idempotent` accepts, for example of reads.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// let clerk = Listener::new("clerk").on(async |_: Done| ());

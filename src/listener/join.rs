@@ -66,6 +66,7 @@ impl Apply for Branches {
 /// as a `P`.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 ///
 /// /// Asks for the length of some words.

@@ -25,6 +25,7 @@ impl<S> Listener<S> {
     /// settings a listener used, and since when.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// /// The price list that is in force.
@@ -53,6 +54,7 @@ impl<S> Listener<S> {
     /// pump is killed, the functions don't run.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// # /// A line to keep.

@@ -49,7 +49,8 @@ pub use note_above::NoteAbove;
 
 pub(crate) use emit::EmittedPayload;
 pub use entry::Entry;
-pub(crate) use entry::key_meta;
+#[doc(hidden)]
+pub use entry::key_meta;
 pub(crate) use extension::Extensions;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
@@ -61,7 +62,8 @@ pub use host::{Boxed, HandlerCall, Host, OtherThreads};
 pub(crate) use idempotence::IdempotentFor;
 pub use join::{Branch, Branches, Join, NoAnswer};
 pub(crate) use lifecycle::{Announcement, AtStop};
-pub(crate) use namespace::Move;
+#[doc(hidden)]
+pub use namespace::Move;
 pub use need::{Kept, Need};
 pub use on_each::{Check, Payloads};
 pub use organism_thread::{OrganismFold, OrganismThread};

@@ -21,6 +21,7 @@ impl<S> Listener<S> {
     /// listener must return their answers.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// /// Wants to know what is in stock.
@@ -42,6 +43,7 @@ impl<S> Listener<S> {
     /// `namespace_of("shops/kiosk")`. The group must end with a slash.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// /// Wants to know what is in stock.
@@ -68,9 +70,11 @@ impl<S> Listener<S> {
 
 /// A move of payloads from one namespace into another.
 #[derive(Clone, Debug)]
-pub(crate) struct Move {
-    pub(crate) from: String,
-    pub(crate) to: String,
+pub struct Move {
+    /// The namespace that a payload has.
+    pub from: String,
+    /// The namespace that it gets.
+    pub to: String,
 }
 
 impl Move {
@@ -96,7 +100,7 @@ impl Move {
     /// A copy of the payload whose elements are in the new namespace. Elements in other namespaces
     /// stay as they are, with all that they contain. A moved element keeps only its attributes
     /// without a namespace.
-    pub(crate) fn element(&self, element: &Element) -> Result<Element, Fault> {
+    pub fn element(&self, element: &Element) -> Result<Element, Fault> {
         let mut writer = Writer::new(XmlLimits::INSIDE);
         self.write(element.view(), &mut writer);
         Ok(writer.finish()?)

@@ -55,6 +55,7 @@ impl Need {
     /// return this need from its `needs()`:
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::listener::{Context, FromContext, Need};
     /// use pumphouse::prelude::*;
     ///

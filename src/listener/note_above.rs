@@ -13,6 +13,7 @@ use crate::listener::{Emit, IntoEmit, Need, Target};
 /// itself.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::NoteAbove;
 /// use pumphouse::prelude::*;
 ///

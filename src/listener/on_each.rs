@@ -28,6 +28,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// [`Queue`](crate::listener::Queue) of them.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// # /// Came in.

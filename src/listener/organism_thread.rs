@@ -15,6 +15,7 @@ const PAGE: usize = 256;
 /// The listener needs the grant [`Organism`].
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::{Organism, OrganismThread};
 /// use pumphouse::prelude::*;
 ///
@@ -93,6 +94,7 @@ impl OrganismThread {
 /// whole organism. A listener keeps an `OrganismFold` in its own state.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use std::sync::Arc;
 ///
 /// use pumphouse::listener::{Organism, OrganismFold, OrganismThread};

@@ -9,6 +9,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// message and the answer with one wait for the disk.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// # /// A number.

@@ -8,6 +8,7 @@ use crate::log::Flags;
 /// the pump answers with `<done/>`.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::Request;
 /// use pumphouse::prelude::*;
 ///

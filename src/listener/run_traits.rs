@@ -18,6 +18,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// messages that came at the same time see the same state.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// /// Takes a ticket.

@@ -15,6 +15,7 @@ use crate::schema::{Schema, import, json};
 /// relative to the manifest's folder. If they come from elsewhere, the path stays as it is.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::ManifestPath;
 /// use serde::Deserialize;
 ///
@@ -36,12 +37,12 @@ pub struct ManifestPath {
 
 impl ManifestPath {
     /// The struct name that tells a manifest's deserializer to give a path with its folder.
-    pub(crate) const MARK: &str = "pumphouse::listener::ManifestPath";
+    pub const MARK: &str = "pumphouse::listener::ManifestPath";
     /// The keys of the map that the manifest's deserializer gives for this struct name.
-    pub(crate) const KEYS: [&str; 2] = ["folder", "text"];
+    pub const KEYS: [&str; 2] = ["folder", "text"];
 
     /// A path in a folder.
-    pub(crate) fn in_folder(folder: &Path, text: &str) -> ManifestPath {
+    pub fn in_folder(folder: &Path, text: &str) -> ManifestPath {
         ManifestPath { folder: folder.to_owned(), text: text.to_owned() }
     }
 
@@ -81,6 +82,7 @@ impl<'de> Deserialize<'de> for ManifestPath {
 /// manifest's folder, or a name.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::CommandPart;
 ///
 /// let run: Vec<CommandPart> = serde_json::from_str(r#"["sleep", 5, true, ""]"#).unwrap();
@@ -92,7 +94,7 @@ pub struct CommandPart(ManifestPath);
 
 impl CommandPart {
     /// The struct name that tells a manifest's deserializer to give a text with its folder.
-    pub(crate) const MARK: &str = "pumphouse::listener::CommandPart";
+    pub const MARK: &str = "pumphouse::listener::CommandPart";
 
     /// The text, and the manifest's folder.
     #[must_use]
@@ -116,6 +118,7 @@ impl<'de> Deserialize<'de> for CommandPart {
 /// One path, or a list of them.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::ManifestPaths;
 ///
 /// let all: ManifestPaths = serde_json::from_str(r#"["a", "b"]"#).unwrap();
@@ -139,6 +142,7 @@ impl<'de> Deserialize<'de> for ManifestPaths {
 /// `schemas`, or the JSON Schema of a payload of the listener's own.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::Name;
 /// use pumphouse::listener::DeclaredPayload;
 ///
@@ -156,10 +160,10 @@ pub struct DeclaredPayload {
 
 impl DeclaredPayload {
     /// The struct name that tells a manifest's deserializer to look a payload up by its name.
-    pub(crate) const MARK: &str = "pumphouse::listener::DeclaredPayload";
+    pub const MARK: &str = "pumphouse::listener::DeclaredPayload";
     /// The keys of the map that the manifest's deserializer gives for this struct name. The values
     /// are a payload's name and the text of a JSON Schema.
-    pub(crate) const KEYS: [&str; 2] = ["name", "schema"];
+    pub const KEYS: [&str; 2] = ["name", "schema"];
 
     /// The payload's schema. If the settings have a JSON Schema, the payload gets the name `own`.
     ///

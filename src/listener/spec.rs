@@ -22,6 +22,7 @@ use crate::xml::Element;
 /// A named part of an organism: its handlers, and what the pump must know before it runs them.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 ///
 /// /// Wants to be greeted.
@@ -233,6 +234,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// Declares that the listener may emit a payload whose name is only known at run time.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     /// use pumphouse::schema::Schema;
     ///
@@ -262,6 +264,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// Grants the right to emit this one reserved payload.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     ///
     /// /// Wants nothing.
@@ -319,6 +322,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// Declares what a call of this listener may do besides answering.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::listener::Effects;
     /// use pumphouse::prelude::*;
     ///
@@ -357,6 +361,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// hides them itself in what servers say, before it cuts or joins texts.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     /// use pumphouse::secret::Secret;
     ///
@@ -436,11 +441,27 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// pump's own. A name may be listed more than once.
     ///
     /// ```
-    /// use pumphouse::listeners::tool::calculate::calculate;
+    /// # extern crate pumphouse_core as pumphouse;
+    /// # use pumphouse::prelude::*;
+    /// # /// Asks for the time of a place.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "https://example.org/ns/clock/v1")]
+    /// # struct Ask {
+    /// #     place: String,
+    /// # }
+    /// # /// The time of a place.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "https://example.org/ns/clock/v1")]
+    /// # struct Told {
+    /// #     time: String,
+    /// # }
+    /// async fn tell(Ask { place }: Ask) -> Told {
+    ///     Told { time: format!("noon in {place}") }
+    /// }
     ///
-    /// let calculate = calculate();
-    /// let names: Vec<&str> = calculate.payloads().map(|it| it.local()).collect();
-    /// assert!(names.contains(&"calculate") && names.contains(&"calculated"));
+    /// let clock = Listener::new("clock").on(tell);
+    /// let names: Vec<&str> = clock.payloads().map(|it| it.local()).collect();
+    /// assert!(names.contains(&"ask") && names.contains(&"told"));
     /// ```
     pub fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.spec.payloads()
@@ -449,16 +470,41 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// The payloads that are routed to the listener.
     ///
     /// ```
-    /// use pumphouse::listeners::tool::calculate::calculate;
+    /// # extern crate pumphouse_core as pumphouse;
+    /// # use pumphouse::prelude::*;
+    /// # /// Asks for the time of a place.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "https://example.org/ns/clock/v1")]
+    /// # struct Ask {
+    /// #     place: String,
+    /// # }
+    /// # /// The time of a place.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "https://example.org/ns/clock/v1")]
+    /// # struct Told {
+    /// #     time: String,
+    /// # }
+    /// async fn tell(Ask { place }: Ask) -> Told {
+    ///     Told { time: format!("noon in {place}") }
+    /// }
     ///
-    /// let calculate = calculate();
-    /// let names: Vec<&str> = calculate.takes().map(|it| it.local()).collect();
-    /// assert_eq!(names, ["calculate"]);
+    /// let clock = Listener::new("clock").on(tell);
+    /// let names: Vec<&str> = clock.takes().map(|it| it.local()).collect();
+    /// assert_eq!(names, ["ask"]);
     /// ```
     pub fn takes(&self) -> impl Iterator<Item = &Name> {
         self.spec.handlers.iter().filter_map(|(key, _)| match key {
             HandlerKey::Route(name) => Some(name),
             HandlerKey::Reply(_) | HandlerKey::AnyReply => None,
+        })
+    }
+
+    /// Returns the schemas of the payloads that the listener takes, and of those that its handlers
+    /// name beside them.
+    pub fn accepts(&self) -> impl Iterator<Item = &Schema> {
+        self.spec.needs.iter().filter_map(|it| match it {
+            Need::Accept(schema) => Some(&**schema),
+            _ => None,
         })
     }
 

@@ -24,6 +24,7 @@ pub struct Cost {
 /// awaiting the send returns an `Err` with the fault `P0042`, and nothing is spent.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::{Charge, Charges, Cost};
 /// use pumphouse::prelude::*;
 ///

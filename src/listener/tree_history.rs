@@ -16,6 +16,7 @@ use crate::wire::Fault;
 /// A tree is a session with all threads below it.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::TreeHistory;
 /// use pumphouse::prelude::*;
 ///

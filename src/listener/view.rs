@@ -14,6 +14,7 @@ use crate::wire::core::{ContextCleared, ContextRestored};
 /// these are.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 ///
 /// /// Asks how much there is to read.

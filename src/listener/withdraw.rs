@@ -14,6 +14,7 @@ use crate::wire::core::Done;
 /// listeners. A `Withdraw` is carried out before the other emissions of its handler.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::{Request, Withdraw};
 /// use pumphouse::prelude::*;
 ///

@@ -18,6 +18,7 @@ use crate::wire::core::Done;
 /// [`partial`](Answer::partial).
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::listener::Answer;
 /// use pumphouse::prelude::*;
 ///

@@ -9,11 +9,10 @@ extern crate self as pumphouse;
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
 use crate as log;
 #[cfg(feature = "sqlite")]
-use pumphouse_ground::limits;
+use pumphouse_ground::{atomic_file, limits, own_files};
 use pumphouse_ground::{clock, id, name};
 
 mod identity;
-pub mod own_files;
 mod error;
 mod head;
 mod durability;
@@ -31,8 +30,6 @@ mod pages;
 mod last_position;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(feature = "sqlite")]
-pub mod atomic_file;
 
 pub use chain::digest_of;
 pub use durability::{Durability, NoDurability};

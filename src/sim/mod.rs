@@ -2,6 +2,7 @@
 //! It can simulate crashes. The same seed always gives the same run.
 //!
 //! ```
+//! # extern crate pumphouse_core as pumphouse;
 //! use std::time::Duration;
 //!
 //! use pumphouse::prelude::*;

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Sent, Target, Unreachable};
-use crate::log::own_files::{make_own_folders, own_options};
 use crate::log::{Entry, Error};
+use crate::own_files::{make_own_folders, own_options};
 use crate::regular_file::opened_no_link;
 use crate::sink::NoSink;
 use crate::sink::item::{Item, Waiting};

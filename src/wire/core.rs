@@ -97,7 +97,7 @@ impl SystemThreadError {
 /// Returns the payload that reports a fault: `system-thread-error` for an unknown thread, `huh` for
 /// any other fault. If the payload can't be written, the function traces the error and returns
 /// `None`.
-pub(crate) fn said(fault: &Fault) -> Option<Checked> {
+pub fn said(fault: &Fault) -> Option<Checked> {
     let (name, element) = match &fault.unknown_thread {
         Some(unknown) => {
             let id = fault.client_id().map(writable);
@@ -181,6 +181,7 @@ impl Attachment {
     /// Returns whether `digest` matches `content`. An attachment without a digest counts as intact.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::wire::core::Attachment;
     ///
     /// let image = Attachment::new("image/gif".into(), b"GIF89a".to_vec().into());

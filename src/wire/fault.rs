@@ -197,7 +197,7 @@ pub(crate) struct About {
 }
 
 /// Returns the beginning of a text from outside, for an error or a trace that quotes it.
-pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+pub fn quoted(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
@@ -209,7 +209,7 @@ const QUOTED_MAX: usize = 200;
 
 impl Fault {
     /// Creates a fault without a place.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Fault {
+    pub fn new(code: Code, message: impl Into<String>) -> Fault {
         Fault {
             code,
             message: message.into(),
@@ -223,6 +223,13 @@ impl Fault {
         }
     }
 
+    /// Replaces the advice.
+    #[must_use]
+    pub fn advised(mut self, advice: impl Into<String>) -> Fault {
+        self.advice = Some(advice.into());
+        self
+    }
+
     /// Returns a fault for a budget that has only `amount` left.
     pub(crate) fn over_budget(text: String, key: BudgetKey, amount: u64) -> Fault {
         let about = About { left: Some(BudgetLeft { key, amount }), ..About::default() };
@@ -230,7 +237,7 @@ impl Fault {
     }
 
     /// Returns this fault, with the client id of the push that it is about.
-    pub(crate) fn of_client(self, id: Option<&str>) -> Fault {
+    pub fn of_client(self, id: Option<&str>) -> Fault {
         let Some(id) = id else { return self };
         let mut about = self.about.unwrap_or_default();
         about.client_id = Some(id.to_owned());
@@ -264,7 +271,7 @@ impl Fault {
     }
 
     /// Returns this fault, with its place in the sender's text.
-    pub(crate) fn at(self, place: xml::Place) -> Fault {
+    pub fn at(self, place: xml::Place) -> Fault {
         Fault { line: Some(place.line), column: Some(place.column), ..self }
     }
 }

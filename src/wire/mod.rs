@@ -18,7 +18,7 @@ pub use bytes::Bytes;
 pub use catalog::{Catalog, Checked};
 pub use envelope::{Envelope, Facts, Outside, Shown, enclose, iso_time};
 pub use failure::is_failure;
-pub(crate) use fault::quoted;
+pub use fault::quoted;
 pub use fault::{Code, Fault};
 pub use jiff::{SignedDuration, Timestamp};
 pub(crate) use payload::encode_sent;

@@ -11,6 +11,7 @@ use crate::xml::{Element, View, Writer};
 /// The content of a message, as a Rust type.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::Payload;
 ///
 /// /// Adds two integers.

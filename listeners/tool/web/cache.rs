@@ -108,7 +108,7 @@ impl CachedUrl {
             return Taken::Unmatched;
         }
         let is_new = answer.status.is_success() && answer.status != StatusCode::PARTIAL_CONTENT;
-        let kept = Kept::new(answer, before);
+        let kept = Kept::new(answer, before.as_ref());
         if !(is_new || is_confirmation) || kept.directive("no-store").is_some() || varies(answer) {
             return Taken::Once;
         }
@@ -152,11 +152,11 @@ struct Kept {
 
 impl Kept {
     /// The fields of an answer, and those of the answer before that it confirms.
-    fn new(answer: &Answered<'_>, before: Option<Kept>) -> Kept {
+    fn new(answer: &Answered<'_>, before: Option<&Kept>) -> Kept {
         let mut headers = HeaderMap::new();
         for (at, name) in FIELDS.iter().enumerate() {
             let stays = at < STAYING && !answer.headers.contains_key(name);
-            let from = before.as_ref().filter(|_| stays).map_or(answer.headers, |it| &it.headers);
+            let from = before.filter(|_| stays).map_or(answer.headers, |it| &it.headers);
             headers.extend(from.get_all(name).iter().map(|it| (name.clone(), it.clone())));
         }
         let (asked_us, answered_us) = (time_us(answer.asked_at_us), time_us(answer.answered_at_us));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::audit;
 use crate::cli::base::screen::Failure;
 use crate::id::{EntryId, ThreadId};
-use crate::log::own_files::make_own_folders;
 use crate::log::{Entry, Log, SqliteLog};
+use crate::own_files::make_own_folders;
 
 /// The log's name in its folder.
 pub(crate) const LOG: &str = "pumphouse.db";

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::atomic_file::AtomicFile;
 use crate::cli::base::screen::Failure;
-use crate::log::atomic_file::AtomicFile;
 
 use super::file::Suite;
 use super::model_spending::ModelSpending;

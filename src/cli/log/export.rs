@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::atomic_file::IfExists;
 use crate::audit::{self, Filter, Selected, When};
 use crate::cli::base::connect::Credentials;
 use crate::cli::base::screen::{Ending, Failure, Screen};
@@ -11,7 +12,6 @@ use crate::cli::base::{data, follow, transcript};
 use crate::client::Address;
 use crate::clock;
 use crate::id::ThreadId;
-use crate::log::atomic_file::{AtomicFile, IfExists};
 use crate::log::{Head, Log, Pages, ThreadPages, ThreadRecord};
 
 /// Writes threads as one document, with all their entries so far.
@@ -113,14 +113,13 @@ impl Export {
         };
         let trouble = |it| Failure::Untried(format!("{} can't be written: {it}", path.display()));
         let if_exists = if self.force { IfExists::Replace } else { IfExists::Keep };
-        let mut file =
-            AtomicFile::outside_log(&log, path, if_exists).map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => {
-                    let text = "is there already; name another, or write over it with --force";
-                    Failure::Untried(format!("{} {text}", path.display()))
-                }
-                _ => trouble(error),
-            })?;
+        let mut file = log.file_outside(path, if_exists).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                let text = "is there already; name another, or write over it with --force";
+                Failure::Untried(format!("{} {text}", path.display()))
+            }
+            _ => trouble(error),
+        })?;
         let what = (&threads[..], selected.as_ref());
         write(&log, what, head, (format, agent), &mut file).await.map_err(|it| match it {
             Failure::Pipe => trouble(std::io::ErrorKind::BrokenPipe.into()),

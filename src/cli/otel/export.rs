@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::atomic_file::{AtomicFile, IfExists};
 use crate::audit;
 use crate::cli::base::screen::{Ending, Failure, Screen};
 use crate::cli::base::{data, organism};
@@ -14,7 +15,6 @@ use crate::cli::otel::batch::{SPANS_MAX, send};
 use crate::cli::otel::{Export, From};
 use crate::clock;
 use crate::id::ThreadId;
-use crate::log::atomic_file::{AtomicFile, IfExists};
 use crate::log::{Entry, Error, Log, SqliteLog};
 use crate::manifest;
 use crate::otel::{Collector, Projection, Resource, Span, Unsent, encode};
@@ -100,7 +100,7 @@ impl Export {
             return Ok(Target::Output);
         }
         let if_exists = if self.force { IfExists::Replace } else { IfExists::Keep };
-        let file = AtomicFile::outside_log(log, Path::new(to), if_exists).map_err(|error| {
+        let file = log.file_outside(Path::new(to), if_exists).map_err(|error| {
             Failure::Untried(match error.kind() {
                 std::io::ErrorKind::AlreadyExists => {
                     format!("{to} is there already; name another, or write over it with --force")

@@ -4,9 +4,9 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use crate::atomic_file::AtomicFile;
 use crate::cli::base::data;
 use crate::cli::base::screen::Failure;
-use crate::log::atomic_file::AtomicFile;
 use crate::manifest::{AgentFeed, Context};
 use crate::regular_file;
 

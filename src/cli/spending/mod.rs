@@ -157,7 +157,7 @@ async fn show(
             BudgetKey::Seconds => seconds,
             BudgetKey::Messages | BudgetKey::Tokens | BudgetKey::CostMicros => ledger.used(key),
         };
-        let it = Spending { key, used, limit: ledger.limit(key), of: None };
+        let it = Spending::new(key, used, ledger.limit(key), None);
         match key {
             BudgetKey::CostMicros if whole.unpriced > 0 => cost(&it, whole.unpriced, to)?,
             _ => line(&it, to)?,
@@ -165,7 +165,7 @@ async fn show(
     }
     for (thread, listener, used) in ledger.turns() {
         let (key, of) = (BudgetKey::Turns, Some((thread.clone(), listener.into())));
-        let it = Spending { key, used, limit: ledger.limit(key), of };
+        let it = Spending::new(key, used, ledger.limit(key), of);
         let max_turns = plan.capabilities().listener(listener).and_then(|it| it.turns_max);
         turns(&it, max_turns.filter(|it| *it < UNLIMITED), to)?;
     }

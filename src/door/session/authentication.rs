@@ -22,8 +22,8 @@ impl Session {
             let seconds = wait.as_secs() + 1;
             let text = format!("too many wrong tokens came from there: wait {seconds} s");
             let advice = "Connect again after that, with a token that is listed.";
-            let fault =
-                Fault { advice: Some(advice.to_owned()), retry: Some(true), ..fault(&text) };
+            let mut fault = fault(&text).advised(advice);
+            fault.retry = Some(true);
             return Some(self.close(fault));
         }
         // The fault doesn't quote the element, which holds a token.

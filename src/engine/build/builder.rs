@@ -74,7 +74,7 @@ impl Builder {
     }
 
     /// Raises the doors' `message_bytes_max` to this many bytes, unless it is larger already.
-    pub(crate) fn door_bytes_at_least(mut self, bytes: usize) -> Builder {
+    pub fn door_bytes_at_least(mut self, bytes: usize) -> Builder {
         let most = &mut self.limits.door.message_bytes_max;
         *most = bytes.max(*most);
         self
@@ -90,7 +90,7 @@ impl Builder {
     }
 
     /// Returns whether the organism has a name by now.
-    pub(crate) fn has_name(&self) -> bool {
+    pub fn has_name(&self) -> bool {
         self.name.is_some()
     }
 
@@ -178,7 +178,7 @@ impl Builder {
 
     /// Returns complaints about the listeners in the builder and some others, whichever further
     /// ones there are.
-    pub(crate) fn complaints_with<'a>(
+    pub fn complaints_with<'a>(
         &'a self,
         others: impl Iterator<Item = &'a Listener>,
     ) -> Vec<Complaint> {
@@ -190,7 +190,7 @@ impl Builder {
 
     /// Returns the capabilities of the listeners in the builder and of some others. They may lack
     /// listeners that come later.
-    pub(crate) fn capabilities_with<'a>(
+    pub fn capabilities_with<'a>(
         &'a self,
         others: impl Iterator<Item = &'a Listener>,
     ) -> Capabilities {

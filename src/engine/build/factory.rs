@@ -14,6 +14,7 @@ use crate::listener::Listener;
 /// Makes listeners. A manifest names the factory with `use:`.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 /// use serde::Deserialize;
 ///
@@ -67,6 +68,7 @@ impl Factory {
     /// the type `V` that the builder keeps, or else the type's default.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// use pumphouse::prelude::*;
     /// use serde::Deserialize;
     ///

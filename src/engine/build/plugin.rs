@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::engine::build::builder::{Builder, Plugin};
 use crate::engine::build::factory::Factory;
 use crate::listener::Listener;
-use crate::log::{MemoryLog, SqliteLog};
+use crate::log::MemoryLog;
+#[cfg(feature = "sqlite")]
+use crate::log::SqliteLog;
 
 #[diagnostic::do_not_recommend]
 impl<F: FnOnce(&mut Builder)> Plugin for F {
@@ -39,6 +41,7 @@ impl Plugin for MemoryLog {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl Plugin for SqliteLog {
     fn install(self, builder: &mut Builder) {
         builder.log(Arc::new(self));

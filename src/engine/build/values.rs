@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// asks for one of them.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::engine::Values;
 ///
 /// let mut values = Values::default();

@@ -29,7 +29,7 @@ pub struct Showing {
 
 /// A queue of live payloads, bounded in payloads and in bytes. When the queue is full, its oldest
 /// payloads are dropped and counted.
-pub(crate) struct LiveQueue {
+pub struct LiveQueue {
     state: Mutex<Queued>,
     grown: Notify,
     /// How many payloads may wait. 0 if the follower wants none.
@@ -55,19 +55,20 @@ struct QueuedPayload {
 
 /// How many payloads were dropped since the last `take`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dropped {
-    pub(crate) by_thread: BTreeMap<ThreadId, u64>,
+pub struct Dropped {
+    pub by_thread: BTreeMap<ThreadId, u64>,
     /// How many payloads of threads without a count of their own were dropped.
-    pub(crate) of_others: u64,
+    pub of_others: u64,
 }
 
 impl LiveQueue {
-    pub(crate) fn new(payloads_max: usize) -> LiveQueue {
+    /// A queue for this many payloads.
+    pub fn new(payloads_max: usize) -> LiveQueue {
         LiveQueue { state: Mutex::default(), grown: Notify::new(), payloads_max }
     }
 
     /// Adds a payload, if the follower wants any.
-    pub(crate) fn push(&self, shown: &Showing) {
+    pub fn push(&self, shown: &Showing) {
         if self.payloads_max == 0 {
             return;
         }
@@ -87,7 +88,7 @@ impl LiveQueue {
     }
 
     /// Notes the position that the log has reached.
-    pub(crate) fn landed(&self, position: u64) {
+    pub fn landed(&self, position: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.position = state.position.max(position);
         drop(state);
@@ -96,7 +97,7 @@ impl LiveQueue {
 
     /// Takes the payloads that were shown before the log went beyond a position, and the counts of
     /// dropped payloads.
-    pub(crate) fn take(&self, upto: u64) -> (Dropped, Vec<Showing>) {
+    pub fn take(&self, upto: u64) -> (Dropped, Vec<Showing>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let count = state.waiting.iter().take_while(|it| it.position <= upto).count();
         let taken: Vec<QueuedPayload> = state.waiting.drain(..count).collect();
@@ -106,7 +107,7 @@ impl LiveQueue {
     }
 
     /// Waits until the log has grown or a payload has come.
-    pub(crate) async fn grown(&self) {
+    pub async fn grown(&self) {
         self.grown.notified().await;
     }
 }

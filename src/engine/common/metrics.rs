@@ -8,7 +8,7 @@ use crate::engine::common::counts::{Handled, Metrics, Outcome};
 use crate::engine::common::shared::Shared;
 
 /// Counts an open connection until it is dropped.
-pub(crate) struct Connected(Arc<Shared>);
+pub struct Connected(Arc<Shared>);
 
 impl Connected {
     pub(crate) fn new(shared: Arc<Shared>) -> Connected {

@@ -21,7 +21,7 @@ const SMALL_BYTES: usize = 4 * 1024;
 const GRACE_US: u64 = 250_000;
 
 /// How often a door looks for slow readers while more than half of the bound is used up.
-pub(crate) const LOOK_EVERY_US: u64 = 50_000;
+pub const LOOK_EVERY_US: u64 = 50_000;
 
 /// The shortest time between two searches for slow readers that connections begin themselves.
 const LOOK_AGAIN_US: u64 = 1_000;
@@ -45,7 +45,7 @@ const KEPT: usize = 7;
 /// Beyond nine sixteenths, connections are cut without waiting. The other seven sixteenths are for
 /// large messages that are arriving, and for the allocator.
 #[derive(Debug)]
-pub(crate) struct UnreadBytes {
+pub struct UnreadBytes {
     max: usize,
     /// Above this total, connections are cut at once.
     full: usize,
@@ -59,7 +59,7 @@ pub(crate) struct UnreadBytes {
     /// When a connection last began a search for slow readers itself.
     looked_us: AtomicU64,
     /// A permit for each large message that may arrive at the same time.
-    pub(crate) arriving: Arc<Semaphore>,
+    pub arriving: Arc<Semaphore>,
 }
 
 /// A connection that has had more than `SMALL_BYTES` unread at some time.
@@ -73,7 +73,8 @@ struct SlowReader {
 }
 
 impl UnreadBytes {
-    pub(crate) fn new(limits: &Limits) -> UnreadBytes {
+    /// Counts from 0.
+    pub fn new(limits: &Limits) -> UnreadBytes {
         let max = limits.owed_bytes_max;
         let places = (max / ARRIVING / limits.door.message_bytes_max.max(1)).max(1);
         UnreadBytes {
@@ -89,24 +90,24 @@ impl UnreadBytes {
     }
 
     /// Returns the unread bytes of all connections.
-    pub(crate) fn total(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// Returns whether more than half of the bound is used up.
-    pub(crate) fn is_over_half(&self) -> bool {
+    pub fn is_over_half(&self) -> bool {
         self.total() > self.max / 2
     }
 
     /// Waits until more than half of the bound is used up.
-    pub(crate) async fn over_half(&self) {
+    pub async fn over_half(&self) {
         self.over_half.notified().await;
     }
 
     /// Cuts up to `CUTS_AT_ONCE` connections whose clients have read nothing for 250 ms, until no
     /// more than a half of the bound is used up. As long as more than nine sixteenths are used up,
     /// cuts further connections, even if their clients have just read.
-    pub(crate) fn cut_slow_readers(&self, now_us: u64) {
+    pub fn cut_slow_readers(&self, now_us: u64) {
         let readers = match self.readers.try_lock() {
             Ok(readers) => readers,
             Err(TryLockError::Poisoned(it)) => it.into_inner(),
@@ -154,21 +155,22 @@ impl UnreadBytes {
 }
 
 /// The unread bytes of one connection. Dropping this value subtracts them from the total.
-pub(crate) struct ConnectionBytes {
+pub struct ConnectionBytes {
     unread: Arc<UnreadBytes>,
     bytes: usize,
     shown: Option<(u64, Arc<SlowReader>)>,
 }
 
 impl ConnectionBytes {
-    pub(crate) fn new(unread: &Arc<UnreadBytes>) -> ConnectionBytes {
+    /// A connection whose client has read everything.
+    pub fn new(unread: &Arc<UnreadBytes>) -> ConnectionBytes {
         ConnectionBytes { unread: unread.clone(), bytes: 0, shown: None }
     }
 
     /// Notes how many bytes wait now, and since when the client has read nothing. If the bytes grew
     /// and more than half of the bound is used up, wakes a door. Beyond nine sixteenths, also cuts
     /// slow readers.
-    pub(crate) fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
+    pub fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
         if bytes > SMALL_BYTES && self.shown.is_none() {
             let reader = Arc::new(SlowReader::default());
             let number = self.unread.next.fetch_add(1, Ordering::Relaxed);
@@ -195,18 +197,18 @@ impl ConnectionBytes {
     }
 
     /// Returns whether more than half of the bound is used up, by all connections together.
-    pub(crate) fn is_over_half(&self) -> bool {
+    pub fn is_over_half(&self) -> bool {
         self.unread.is_over_half()
     }
 
     /// Returns whether this connection is to be cut.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.shown.as_ref().is_some_and(|(_, it)| it.is_cut.load(Ordering::Relaxed))
     }
 
     /// Returns whether this connection is to be cut. If not, `context` is woken once the connection
     /// is to be cut.
-    pub(crate) fn poll_cut(&self, context: &Context<'_>) -> bool {
+    pub fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.shown.as_ref().is_some_and(|(_, reader)| {
             reader.waker.register(context.waker());
             reader.is_cut.load(Ordering::Relaxed)

@@ -18,7 +18,7 @@ const PAGE: usize = 256;
 
 /// An item that a follower gets.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
+// Exhaustive, since a follower must treat every item.
 pub enum Followed {
     /// The thread's next entry.
     Entry(Entry),

@@ -20,11 +20,21 @@ impl Pump {
     /// needs the same permission as sending into the thread.
     ///
     /// ```
+    /// # extern crate pumphouse_core as pumphouse;
     /// # use pumphouse::prelude::*;
-    /// # use pumphouse::listeners::echo::{self, Echo};
+    /// # /// Comes back as it is.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "https://example.org/ns/echo/v1")]
+    /// # struct Echo {
+    /// #     text: String,
+    /// # }
+    /// #
+    /// # async fn echo(it: Echo) -> Echo {
+    /// #     it
+    /// # }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let pump = pumphouse::builder().with(echo::echo()).build()?.start();
+    /// let pump = pumphouse::builder().with(Listener::new("echo").on(echo)).build()?.start();
     /// let first = pump.tell(Echo { text: "one".into() }).await?;
     /// let other = pump.fork_at(&first).tell(Echo { text: "another".into() }).await?;
     /// assert_eq!((other.thread == first.thread, other.seq), (false, 2));

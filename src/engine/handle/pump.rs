@@ -47,7 +47,7 @@ impl Identity {
     }
 
     /// Returns this identity as a pusher, with its observer.
-    pub(crate) fn pusher(
+    pub fn pusher(
         &self,
         may_know_why: bool,
         observer: Arc<dyn PushObserver>,
@@ -68,6 +68,7 @@ const AT_STOP_US: u64 = 5_000_000;
 /// A running pump. Cloning the handle is cheap.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// # use pumphouse::prelude::*;
 /// # /// Adds.
 /// # #[derive(Payload)]
@@ -109,12 +110,12 @@ impl Pump {
     /// Returns a handle whose faults may name listeners and payloads to clients without a token,
     /// unless a door of the pump asks for tokens. Doors use this handle if only this machine can
     /// reach them.
-    pub(crate) fn without_secrets(&self) -> Pump {
+    pub fn without_secrets(&self) -> Pump {
         Pump { is_open: !self.shared.clients.has_tokens, ..self.clone() }
     }
 
     /// Returns whether a sender may know why no listener takes a payload.
-    pub(crate) fn may_know_why(&self, who: &Identity) -> bool {
+    pub fn may_know_why(&self, who: &Identity) -> bool {
         who.operator || self.is_open && *who.name == *CONSOLE
     }
 
@@ -199,7 +200,7 @@ impl Pump {
     }
 
     /// Sends a payload. The observer receives the events of the push until the push is settled.
-    pub(crate) async fn send_observed(&self, payload: Element, observer: Arc<dyn PushObserver>) {
+    pub async fn send_observed(&self, payload: Element, observer: Arc<dyn PushObserver>) {
         self.send(self.check(payload), Flags::NONE, observer).await;
     }
 
@@ -244,7 +245,7 @@ impl Pump {
 
     /// Refuses an identity whose name is that of a listener or of the pump: the sender of a message
     /// would be ambiguous.
-    pub(crate) fn checked_name(&self) -> Result<(), Fault> {
+    pub fn checked_name(&self) -> Result<(), Fault> {
         let name = &*self.identity.name;
         if name == CORE_NAME || self.has_listener(name) {
             let text = format!("{name} is no identity: a listener or the pump has this name");
@@ -290,7 +291,7 @@ impl Pump {
 
     /// Adds a refusal that is counted already to the report about refusals. The door has told the
     /// client of the refusal.
-    pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
+    pub fn told_refusal(&self, who: &str, fault: &Fault) {
         self.shared.refusals.note(who, fault, self.shared.runtime.now_us());
     }
 
@@ -307,12 +308,12 @@ impl Pump {
     }
 
     /// Returns the unread bytes of all connections, at all doors.
-    pub(crate) fn unread(&self) -> &Arc<UnreadBytes> {
+    pub fn unread(&self) -> &Arc<UnreadBytes> {
         &self.shared.clients.unread
     }
 
     /// Counts a connection until the returned value is dropped.
-    pub(crate) fn connected(&self) -> Connected {
+    pub fn connected(&self) -> Connected {
         Connected::new(self.shared.clone())
     }
 
@@ -341,7 +342,7 @@ impl Pump {
 
     /// Records a payload of the pump itself in the organism's own thread, if the organism has a
     /// name.
-    pub(crate) fn record_in_organism<P: Payload>(&self, payload: &P) {
+    pub fn record_in_organism<P: Payload>(&self, payload: &P) {
         if self.shared.life.is_some() {
             let mut words = Words::default();
             words.say(payload);
@@ -350,7 +351,7 @@ impl Pump {
     }
 
     /// Records that an identity follows a thread, unless that is recorded since the start.
-    pub(crate) fn record_follower(&self, by: &str, thread: &ThreadId) {
+    pub fn record_follower(&self, by: &str, thread: &ThreadId) {
         let key = (by.into(), thread.as_str().into());
         let followed = &self.shared.clients.followed;
         if followed.len() < FOLLOWED_MAX && followed.insert(key) {
@@ -361,7 +362,7 @@ impl Pump {
 
     /// Adds a follower of the whole log, which stays as long as the pump. The returned queue is
     /// told when the log has grown, and gets live payloads if the follower wants them.
-    pub(crate) fn live_queue(&self, wants_live: bool) -> Arc<LiveQueue> {
+    pub fn live_queue(&self, wants_live: bool) -> Arc<LiveQueue> {
         self.shared.clients.followers.join_all(wants_live)
     }
 

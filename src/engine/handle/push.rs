@@ -164,11 +164,7 @@ impl Pump {
     ///
     /// # Errors
     /// The fault with which the payload was refused.
-    pub(crate) async fn tell_as_core(
-        &self,
-        payload: &impl Payload,
-        id: &str,
-    ) -> Result<EntryId, Fault> {
+    pub async fn tell_as_core(&self, payload: &impl Payload, id: &str) -> Result<EntryId, Fault> {
         let (observer, heard) = acceptance();
         let who = Identity { name: CORE_NAME.into(), operator: true };
         let by = who.pusher(true, observer, 0);

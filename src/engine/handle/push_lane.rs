@@ -17,7 +17,7 @@ use crate::wire::Envelope;
 const WAITING_MAX: usize = 64;
 
 /// The pushes of one connection that aren't posted yet.
-pub(crate) struct PushLane {
+pub struct PushLane {
     pump: Pump,
     /// Pushes that wait for the log or for another push, and the pushes that came after them. They
     /// may become ready in any order, and are posted in the order in which they came.
@@ -27,23 +27,24 @@ pub(crate) struct PushLane {
 }
 
 impl PushLane {
-    pub(crate) fn new(pump: Pump) -> PushLane {
+    /// A lane without pushes.
+    pub fn new(pump: Pump) -> PushLane {
         PushLane { pump, waiting: FuturesOrdered::new(), is_closed: false }
     }
 
     /// Returns whether another push may begin.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         !self.is_closed
     }
 
     /// Returns whether all pushes that have begun are posted or refused.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Begins a push. It is posted at once unless it has to wait, or an earlier push waits. The
     /// caller has checked that the lane is open.
-    pub(crate) fn begin(&mut self, by: Pusher, envelope: Envelope) {
+    pub fn begin(&mut self, by: Pusher, envelope: Envelope) {
         debug_assert!(self.is_open(), "a push begins only in an open lane");
         match self.pump.begin(by, envelope) {
             PushProgress::Ready(None) => {}
@@ -64,7 +65,7 @@ impl PushLane {
 
     /// Posts the pushes whose turn has come, and opens the lane once none waits. Returns whether
     /// there were any.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Poll::Ready(Some(routed)) = self.waiting.poll_next_unpin(context) {
             if let Some(routed) = routed {

@@ -110,6 +110,19 @@ pub struct Spending {
     pub of: Option<(ThreadId, Arc<str>)>,
 }
 
+impl Spending {
+    /// The spending of one budget.
+    #[must_use]
+    pub fn new(
+        key: BudgetKey,
+        used: u64,
+        limit: u64,
+        of: Option<(ThreadId, Arc<str>)>,
+    ) -> Spending {
+        Spending { key, used, limit, of }
+    }
+}
+
 impl FoldState {
     fn new(listener: &Arc<str>, fold: &'static str, shown: Result<String, String>) -> FoldState {
         let (Ok(text) | Err(text)) = &shown;

@@ -25,7 +25,7 @@ const WARNED_AT: [u8; 3] = [95, 90, 75];
 
 /// The ledger of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     limits: [u64; BudgetKey::ALL.len()],
     used: [u64; BudgetKey::ALL.len()],
     /// For each budget: the highest percentage that a warning has reported.
@@ -136,18 +136,19 @@ impl Ledger {
         *warned = warning.percent.max(*warned);
     }
 
-    pub(crate) fn limit(&self, key: BudgetKey) -> u64 {
+    /// The limit of a budget.
+    pub fn limit(&self, key: BudgetKey) -> u64 {
         self.limits[key as usize]
     }
 
     /// Returns the used amount of messages, tokens or money. `used` doesn't count the other
     /// budgets.
-    pub(crate) fn used(&self, key: BudgetKey) -> u64 {
+    pub fn used(&self, key: BudgetKey) -> u64 {
         self.used[key as usize]
     }
 
     /// Returns the turns of each listener in each thread, sorted by thread and listener.
-    pub(crate) fn turns(&self) -> Vec<(&ThreadId, &str, u64)> {
+    pub fn turns(&self) -> Vec<(&ThreadId, &str, u64)> {
         let turns = self.turns.iter();
         let mut turns: Vec<_> = turns.map(|((id, name), (used, _))| (id, &**name, *used)).collect();
         turns.sort_unstable();
@@ -350,7 +351,7 @@ pub(crate) async fn read(
 
 /// Returns the ledger of a tree that has had `messages` messages. If nothing was charged in the
 /// tree, nothing is read from the log.
-pub(crate) async fn charged(
+pub async fn charged(
     log: &dyn Log,
     threads: &[ThreadRecord],
     limits: &Limits,

@@ -20,15 +20,19 @@ use crate::wire::core::{Huh, said};
 use crate::wire::{Checked, Fault};
 
 /// The sender of a push and the observer of the push. Both are known before the push is checked.
-pub(crate) struct Pusher {
-    pub(crate) identity: Arc<str>,
-    pub(crate) operator: bool,
+pub struct Pusher {
+    /// The identity that pushes.
+    pub identity: Arc<str>,
+    /// Whether the identity is an operator.
+    pub operator: bool,
     /// Whether the sender may know why no listener takes a payload.
-    pub(crate) may_know_why: bool,
-    pub(crate) observer: Arc<dyn PushObserver>,
-    pub(crate) number: u64,
+    pub may_know_why: bool,
+    /// Who hears what becomes of the push.
+    pub observer: Arc<dyn PushObserver>,
+    /// The push's number, for the observer.
+    pub number: u64,
     /// Whether this is the only unanswered push of its connection. None if that is unknown.
-    pub(crate) is_alone: Option<bool>,
+    pub is_alone: Option<bool>,
 }
 
 /// The sender's own id for a push. If an identity sends several pushes with one client id, the pump
@@ -221,7 +225,7 @@ pub(crate) struct Start {
 }
 
 /// The id of the organism's own thread, which records starts, heartbeats and stops.
-pub(crate) const ORGANISM: &str = "organism";
+pub const ORGANISM: &str = "organism";
 
 impl Push {
     /// Creates a push without a client id, into a thread that is no fork.

@@ -48,7 +48,7 @@ pub(crate) mod loop_guard;
 pub(crate) mod due_time;
 pub(crate) mod event;
 pub(crate) mod reserved_amounts;
-pub(crate) mod budget_ledger;
+pub mod budget_ledger;
 pub(crate) mod folds;
 pub(crate) mod thread;
 mod sending;

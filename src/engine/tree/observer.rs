@@ -23,7 +23,7 @@ pub(crate) fn tell(observer: &dyn PushObserver, push: u64, news: PushEvent) {
 
 /// An event of a push.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
+// Exhaustive, since a door must treat every event.
 pub enum PushEvent {
     /// The push is in the log.
     Accepted {

@@ -251,7 +251,7 @@ impl Mark {
     }
 }
 
-pub(super) use crate::log::own_files::own_options as own;
+pub(super) use crate::own_files::own_options as own;
 
 #[cfg(test)]
 mod tests {

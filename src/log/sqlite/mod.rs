@@ -26,6 +26,7 @@ mod backup;
 mod tests;
 
 use std::future::Future as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +36,7 @@ use std::thread::JoinHandle;
 use flume::{Sender, TrySendError};
 use futures_util::future::try_join;
 
+use crate::atomic_file::{AtomicFile, IfExists};
 use crate::id::ThreadId;
 use crate::log::admit::{Job, Origins};
 use crate::log::durability::Durability;
@@ -232,9 +234,16 @@ impl SqliteLog {
         backup::start(&self.path, to.as_ref(), existing, watch)
     }
 
-    /// Refuses a path that is one of the log's files, or a link to one.
-    pub fn spares(&self, file: &Path) -> Result<(), Error> {
-        files::spare(&self.path, file)
+    /// Begins a file that isn't one of the log's own files, nor a link to one.
+    ///
+    /// # Errors
+    /// If the path is one of the log's own, or if the file can't be made.
+    pub fn file_outside(&self, path: &Path, if_exists: IfExists) -> io::Result<AtomicFile> {
+        files::spare(&self.path, path).map_err(|error| match error {
+            Error::Io(why) => io::Error::other(why.to_string()),
+            other => io::Error::other(other.to_string()),
+        })?;
+        AtomicFile::begin(path, if_exists)
     }
 
     fn put(&self, batch: Batch, place: Precedence) -> Boxed<'static, Receipt> {
@@ -457,7 +466,7 @@ fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
 
 /// Resolves the links in a path, so that a link and its target are treated as one log.
 fn whole(path: &Path) -> Result<PathBuf, Error> {
-    let trouble = |error: std::io::Error| Error::Io(format!("{}: {error}", path.display()).into());
+    let trouble = |error: io::Error| Error::Io(format!("{}: {error}", path.display()).into());
     match path.canonicalize() {
         Ok(path) => Ok(path),
         Err(_) => {

@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
 use crate::limits::{ActionLimits, UNLIMITED};
-use crate::listener::{Listener, Need};
+use crate::listener::Listener;
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
 use crate::listeners::agent::settings::{
@@ -343,10 +343,7 @@ impl Reader<'_> {
         let params = feed.key("source").and_then(|it| it.key("params"));
         let given = params.map(Node::keys).unwrap_or_default();
         let is_taken = |it: &Schema| listener.takes().any(|name| *name == it.name);
-        let fitting = listener.spec.needs.iter().filter_map(|it| match it {
-            Need::Accept(it) => Some(&**it).filter(|it| taken.contains(it.name.local())),
-            _ => None,
-        });
+        let fitting = listener.accepts().filter(|it| taken.contains(it.name.local()));
         fitting.filter(|it| is_taken(it) && schema::fits(it, &given)).count() == 1
     }
 

@@ -60,6 +60,7 @@ texts! {
 /// Any JSON value. In XML, the value is text. In a payload's JSON form, it is the value itself.
 ///
 /// ```
+/// # extern crate pumphouse_core as pumphouse;
 /// use pumphouse::prelude::*;
 /// use pumphouse::schema;
 /// use pumphouse::wire::Json;

@@ -49,7 +49,6 @@ async fn live(script: Script) -> Vec<Event> {
                 Followed::Live(it) => {
                     events.extend(transcript.glimpse(&it.from, &opened.thread, &it.payload));
                 }
-                _ => {}
             }
         }
     };

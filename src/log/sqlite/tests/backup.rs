@@ -16,7 +16,7 @@ fn backup(log: &SqliteLog, to: &Path, existing: Existing) -> Result<Report, Erro
 /// The names of the files in a folder that begin with the copy's name.
 fn copies(directory: &TempDir) -> Vec<String> {
     let entries = std::fs::read_dir(directory.path()).unwrap();
-    let name = |it: std::io::Result<std::fs::DirEntry>| it.unwrap().file_name();
+    let name = |it: io::Result<std::fs::DirEntry>| it.unwrap().file_name();
     let names = entries.map(|it| name(it).into_string().unwrap());
     names.filter(|it| it.starts_with("copy.log")).collect()
 }

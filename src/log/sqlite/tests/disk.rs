@@ -231,9 +231,9 @@ fn a_hard_link_is_the_same_log() {
     assert_eq!(second, Some(Error::Locked { path: link.clone(), process: None }));
     let reader = SqliteLog::open_read_only(&path).unwrap();
     for own in [path.clone(), link.clone(), files::beside(&path, "-failed")] {
-        assert!(reader.spares(&own).is_err(), "{own:?}");
+        assert!(reader.file_outside(&own, IfExists::Replace).is_err(), "{own:?}");
     }
-    assert_eq!(reader.spares(&path.with_extension("other")), Ok(()));
+    assert!(reader.file_outside(&path.with_extension("other"), IfExists::Keep).is_ok());
     drop((log, reader));
     drop(open(&path));
 }

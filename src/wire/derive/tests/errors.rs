@@ -9,7 +9,7 @@ use super::*;
 /// and the advice.
 #[test]
 fn every_way_to_be_wrong_has_its_sentence() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/wire/derive/tests/errors.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/derive/tests/errors.txt");
     let golden = fs::read_to_string(path).expect(path);
     let mut told = String::new();
     for line in golden.lines().filter(|it| !it.starts_with("  ")) {

@@ -10,9 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::log::error::Error;
-use crate::log::own_files::own_options;
-use crate::log::sqlite::SqliteLog;
+use crate::own_files::own_options;
 
 /// What happens to a file that is at the path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +32,8 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file. A path that is one of the log's own files, or a link to one, is refused.
-    pub fn outside_log(
-        log: &SqliteLog,
-        path: &Path,
-        if_exists: IfExists,
-    ) -> io::Result<AtomicFile> {
-        log.spares(path).map_err(|error| match error {
-            Error::Io(why) => io::Error::other(why.to_string()),
-            other => io::Error::other(other.to_string()),
-        })?;
+    /// Begins a file.
+    pub fn begin(path: &Path, if_exists: IfExists) -> io::Result<AtomicFile> {
         match if_exists {
             IfExists::Keep => AtomicFile::create_in_place(path),
             IfExists::Replace => AtomicFile::replacing(path),
