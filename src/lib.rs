@@ -39,22 +39,22 @@
 
 extern crate self as pumphouse;
 
+pub use pumphouse_audit as audit;
+pub use pumphouse_client as client;
 pub use pumphouse_core::{builder, engine, listener, sim, wire};
 use pumphouse_core::{entry_json, follower};
+pub use pumphouse_door as door;
+pub use pumphouse_door::scene;
 pub use pumphouse_ground::{
     address, atomic_file, bounded_yaml, clock, id, limits, name, own_files, regular_file, schema,
     secret, xml,
 };
 pub use pumphouse_log as log;
+pub use pumphouse_model as model;
 pub use pumphouse_reply as reply;
 use pumphouse_tls as tls_trust;
 
-pub mod model;
-pub mod door;
-pub mod client;
-pub mod audit;
 pub mod sink;
-pub mod scene;
 #[path = "../listeners/mod.rs"]
 mod staff;
 pub mod trigger_source;

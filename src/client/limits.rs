@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limits::XmlLimits;
+use pumphouse_ground::limits::XmlLimits;
 
 /// The most bytes of messages that a client keeps while it waits for something else: four of the
 /// largest messages.

@@ -12,7 +12,7 @@ use crate::xml::{Element, View};
 /// following are numbered together from 0. The pump answers each of them directly, for example with
 /// [`Accepted`]. A direct answer has the number of its request.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
+// Exhaustive, since who shows what comes must treat each.
 pub enum Incoming {
     /// A push is in the log.
     Accepted {

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
-use crate::limits::XmlLimits;
+use pumphouse_ground::limits::XmlLimits;
 use crate::wire::{Envelope, Fault, Payload};
 use crate::xml::{self, Element, Profile};
 

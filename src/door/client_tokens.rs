@@ -92,7 +92,7 @@ impl Tokens {
     /// # Errors
     /// If the file can't be used, or if `check` refuses one of its identities. Also if the list has
     /// become empty, or was empty and isn't any more. After an error the old tokens stay in use.
-    pub(crate) fn reload(
+    pub fn reload(
         &self,
         check: impl Fn(&Identity) -> Result<(), String>,
     ) -> Result<Option<usize>, Wrong> {
@@ -114,7 +114,7 @@ impl Tokens {
     }
 
     /// The file that the tokens were read from.
-    pub(crate) fn file(&self) -> Option<&Path> {
+    pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
@@ -136,7 +136,7 @@ impl Tokens {
     }
 
     /// The names of the identities that have a token, each with its rank: `user` or `operator`.
-    pub(crate) fn ranks(&self) -> impl Iterator<Item = (String, &'static str)> + use<> {
+    pub fn ranks(&self) -> impl Iterator<Item = (String, &'static str)> + use<> {
         let rank = |it: &Identity| if it.operator { "operator" } else { "user" };
         let all = self.known();
         let ranks: Vec<_> = all.iter().map(|(_, it)| (it.name.to_string(), rank(it))).collect();

@@ -64,7 +64,7 @@ impl Tls {
     }
 
     /// The file of the private key.
-    pub(crate) fn key_file(&self) -> &Path {
+    pub fn key_file(&self) -> &Path {
         &self.key
     }
 

@@ -40,7 +40,7 @@ impl Details {
 
 /// The source of a price.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+// Exhaustive, since who shows a price must tell its source.
 pub enum PriceSource {
     /// A setting of the model.
     Setting,

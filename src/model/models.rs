@@ -62,6 +62,14 @@ pub struct UnknownModel {
     pub there: Vec<String>,
 }
 
+impl UnknownModel {
+    /// There is no model of this name, but those there.
+    #[must_use]
+    pub fn new(name: impl Into<String>, there: Vec<String>) -> UnknownModel {
+        UnknownModel { name: name.into(), there }
+    }
+}
+
 impl fmt::Display for UnknownModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let UnknownModel { name, there } = self;

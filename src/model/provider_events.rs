@@ -43,7 +43,7 @@ pub struct ProviderEvents(Arc<Mutex<Vec<Weak<EventQueue>>>>);
 impl ProviderEvents {
     /// Begins to watch. Returns a queue of at most `events_max` events, which gets all events from
     /// now on.
-    pub(crate) fn watch(&self, events_max: usize) -> Arc<EventQueue> {
+    pub fn watch(&self, events_max: usize) -> Arc<EventQueue> {
         let queue = Arc::new(EventQueue {
             state: Mutex::default(),
             grown: Notify::new(),
@@ -71,7 +71,7 @@ impl ProviderEvents {
 
 /// The events that wait for one sink. If there are too many, the oldest are dropped.
 #[derive(Debug)]
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     state: Mutex<Queued>,
     grown: Notify,
     events_max: usize,
@@ -85,7 +85,7 @@ struct Queued {
 }
 
 /// The number of dropped events of each conversation since the last call of `take`.
-pub(crate) type DroppedEvents = BTreeMap<Option<Arc<str>>, u64>;
+pub type DroppedEvents = BTreeMap<Option<Arc<str>>, u64>;
 
 impl EventQueue {
     fn push(&self, event: ProviderEvent) {
@@ -102,14 +102,14 @@ impl EventQueue {
     }
 
     /// Takes the waiting events, and the numbers of events dropped since the last call.
-    pub(crate) fn take(&self) -> (DroppedEvents, VecDeque<ProviderEvent>) {
+    pub fn take(&self) -> (DroppedEvents, VecDeque<ProviderEvent>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = 0;
         (std::mem::take(&mut state.dropped), std::mem::take(&mut state.waiting))
     }
 
     /// Waits until an event has come. Returns at once if one has come since the last wait.
-    pub(crate) async fn grown(&self) {
+    pub async fn grown(&self) {
         self.grown.notified().await;
     }
 }

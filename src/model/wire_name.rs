@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// assert_eq!(Wire::AnthropicMessages.to_string(), "anthropic-messages");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+// Exhaustive, since a program that lists the wires must know each.
 pub enum Wire {
     /// Anthropic's messages.
     AnthropicMessages,

@@ -230,5 +230,5 @@ impl Suite {
 /// Returns the mistake that no model has this name, or None if a model has it.
 pub(super) fn unknown(name: &str, models: &[String]) -> Option<UnknownModel> {
     let is_there = models.iter().any(|it| it == name);
-    (!is_there).then(|| UnknownModel { name: name.to_owned(), there: models.to_vec() })
+    (!is_there).then(|| UnknownModel::new(name, models.to_vec()))
 }

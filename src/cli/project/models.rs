@@ -227,7 +227,8 @@ async fn check(model: &dyn Model) -> Answer {
     Some(match answer(model, prompt.clone()).await {
         // Some models have another name for `max_tokens`, and refuse this name.
         Err(error) if error.kind == Kind::Refused && error.status == Some(400) => {
-            answer(model, Prompt { max_tokens: None, ..prompt }).await
+            prompt.max_tokens = None;
+            answer(model, prompt).await
         }
         answered => answered,
     })

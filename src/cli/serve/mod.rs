@@ -130,8 +130,8 @@ impl Run {
         for door in &doors {
             match door {
                 Door::Tcp { address, tls } => {
-                    let options = Options::default().tokens(tokens.clone());
-                    let options = Options { tls: tls.clone(), ..options };
+                    let mut options = Options::default().tokens(tokens.clone());
+                    options.tls.clone_from(tls);
                     let bound = Tcp::bind(address.as_str(), options).await;
                     let door = bound.map_err(|error| unbound(address, &error, &data))?;
                     let address = door.local_addr().to_string();

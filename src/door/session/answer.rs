@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// Writes an entry or a live payload of a followed thread.
-    pub(in crate::door) fn show(&mut self, thread: &ThreadId, followed: &Followed) {
+    pub(crate) fn show(&mut self, thread: &ThreadId, followed: &Followed) {
         self.moved = true;
         match followed {
             Followed::Entry(entry) => self.pass(entry, thread, Some(Shown::Followed)),

@@ -42,7 +42,7 @@ impl Session {
 
     /// Ends the session if its token is no longer in the list for the same identity. Bytes that
     /// wait are dropped, and the client is told why.
-    pub(in crate::door) fn check_token(&mut self, now_us: u64) -> Option<Fault> {
+    pub(crate) fn check_token(&mut self, now_us: u64) -> Option<Fault> {
         let proof = self.proof.as_ref().filter(|it| !self.shared.tokens.has(it))?;
         if self.ends_us.is_some() {
             return None;

@@ -19,7 +19,7 @@ const SLOW_AND_LARGE: &str = "the rest of a large message came at less than 64 K
 impl Session {
     /// Checks the deadlines and how many bytes wait. If the client is too late or too many bytes
     /// wait, the session ends. In that case, returns the fault, which the caller counts.
-    pub(in crate::door) fn tick(&mut self, now_us: u64) -> Option<Fault> {
+    pub(crate) fn tick(&mut self, now_us: u64) -> Option<Fault> {
         self.now_us = now_us;
         self.rest(now_us);
         if !self.wants_bytes() || self.splitter.is_between() {
@@ -96,7 +96,7 @@ impl Session {
     }
 
     /// The next time at which the deadlines must be checked, or `None` if there is no deadline.
-    pub(in crate::door) fn deadline_us(&self) -> Option<u64> {
+    pub(crate) fn deadline_us(&self) -> Option<u64> {
         let limits = &self.shared.limits;
         if self.ends_us.is_some() {
             return self.ends_us;
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Whether the connection must end now, even if bytes still wait.
-    pub(in crate::door) fn is_overdue(&self, now_us: u64) -> bool {
+    pub(crate) fn is_overdue(&self, now_us: u64) -> bool {
         self.ends_us.is_some_and(|it| it <= now_us)
     }
 

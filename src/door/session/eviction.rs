@@ -9,7 +9,7 @@ use crate::wire::{Code, Fault};
 impl Session {
     /// The session's silence, for its door. A client that has sent only part of its first message
     /// has never spoken.
-    pub(in crate::door) fn silence(&self) -> Silence {
+    pub(crate) fn silence(&self) -> Silence {
         let is_silent = self.window.is_empty()
             && self.unsettled == 0
             && self.egress.is_empty()
@@ -24,7 +24,7 @@ impl Session {
 
     /// Ends the session to make room for a new connection. Pushes that were taken before are still
     /// answered.
-    pub(in crate::door) fn make_room(&mut self, now_us: u64) -> Option<Fault> {
+    pub(crate) fn make_room(&mut self, now_us: u64) -> Option<Fault> {
         if self.ends_us.is_some() || self.input == Input::Done {
             return None;
         }

@@ -76,7 +76,7 @@ impl Session {
 
     /// Waits for a permit if a large message needs one. Returns true if the message has just got
     /// the permit.
-    pub(in crate::door) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
+    pub(crate) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
         if !self.could_read() || !self.lacks_place() {
             return false;
         }
@@ -91,7 +91,7 @@ impl Session {
 
     /// Whether the session is to be cut, since too many bytes wait for all clients together. If
     /// not, `context` is woken once the session is to be cut.
-    pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
+    pub(crate) fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.ends_us.is_none() && self.room.unread.poll_cut(context)
     }
 

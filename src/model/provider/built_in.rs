@@ -12,7 +12,7 @@ use crate::model::wire::Framing;
 use crate::model::wire_name::Wire;
 
 /// The provider that a wire's own file describes.
-pub(crate) fn of_wire(wire: Wire) -> &'static Arc<Provider> {
+pub fn of_wire(wire: Wire) -> &'static Arc<Provider> {
     static ALL: LazyLock<[Arc<Provider>; 5]> = LazyLock::new(|| {
         Wire::ALL.map(|wire| {
             let provider = text(wire).parse();

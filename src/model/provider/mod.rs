@@ -32,7 +32,7 @@ use reader::{ByPaths, WithPaths};
 use rules::Rules;
 use template::Template;
 
-pub(crate) use built_in::of_wire;
+pub use built_in::of_wire;
 
 /// A provider: the URL, headers and bodies of requests to its models, and how their replies are
 /// read. `docs/models.md` describes provider files.
@@ -183,7 +183,7 @@ impl Provider {
     }
 
     /// Returns a reader for a reply. `is_whole` is true if the reply isn't streamed.
-    pub(crate) fn reader(&self, is_whole: bool) -> Box<dyn Reader> {
+    pub fn reader(&self, is_whole: bool) -> Box<dyn Reader> {
         let rules = if is_whole { &self.whole } else { &self.rules };
         match self.wire {
             Some(wire) if rules.is_empty() => wire.reader(),
@@ -193,12 +193,12 @@ impl Provider {
     }
 
     /// Whether each event is a line.
-    pub(crate) fn has_lines(&self) -> bool {
+    pub fn has_lines(&self) -> bool {
         self.format == Format::Ndjson
     }
 
     /// Returns the framing that splits the bytes of a stream into events.
-    pub(crate) fn framing(&self, event_bytes_max: usize) -> Framing {
+    pub fn framing(&self, event_bytes_max: usize) -> Framing {
         match self.format {
             Format::Sse => Framing::events(event_bytes_max),
             Format::Ndjson => Framing::lines(event_bytes_max),
@@ -206,7 +206,7 @@ impl Provider {
     }
 
     /// Whether a reply has no end mark: a stop reason is the only sign that it is whole.
-    pub(crate) fn ends_with_its_reason(&self) -> bool {
+    pub fn ends_with_its_reason(&self) -> bool {
         let has_end = |it: &Rules| {
             it.end_mark.is_some() || it.sets().any(|(_, extract)| !extract.end.is_empty())
         };
@@ -229,7 +229,7 @@ impl ProviderFile {
     ///
     /// # Errors
     /// All mistakes of the file.
-    pub(crate) fn provider(self) -> Result<Provider, Complaints> {
+    pub fn provider(self) -> Result<Provider, Complaints> {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
         let wire = server.wire.map(Wire::from).or_else(|| wire_of(&server.name));

@@ -11,7 +11,7 @@ use crate::model::provider_file::path::Paths;
 /// A provider file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ProviderFile {
+pub struct ProviderFile {
     pub(crate) provider: Server,
     #[serde(default)]
     pub(crate) request: Option<RequestFile>,

@@ -74,7 +74,7 @@ impl Remote {
     }
 
     /// The settings that aren't sent, each with the reason: the model refuses them.
-    pub(crate) fn unsent(&self) -> Vec<(&'static str, &'static str)> {
+    pub fn unsent(&self) -> Vec<(&'static str, &'static str)> {
         let settings = &self.settings;
         let said = [
             ("temperature", settings.temperature.is_some(), Parameter::Temperature),

@@ -8,7 +8,7 @@ use crate::model::sse;
 use crate::model::sse::Decoder;
 
 /// Splits bytes into events, however the bytes are chunked.
-pub(crate) enum Framing {
+pub enum Framing {
     /// Server-sent events.
     Events(Box<Decoder>),
     /// One line for each event.
@@ -31,12 +31,13 @@ impl Framing {
         Framing::Lines { begun: Vec::new(), bytes_max }
     }
 
-    pub(crate) fn whole() -> Framing {
+    /// The framing of a reply that is one document.
+    pub fn whole() -> Framing {
         Framing::Whole(Vec::new())
     }
 
     /// Whether the reply is one document.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         matches!(self, Framing::Whole(_))
     }
 
@@ -53,7 +54,7 @@ impl Framing {
     ///
     /// # Errors
     /// If the event is larger than the limit.
-    pub(crate) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, Error> {
+    pub fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => {
                 let mut rest = &bytes[..];
@@ -79,7 +80,7 @@ impl Framing {
     }
 
     /// The data after the last whole event, at the end of the stream.
-    pub(crate) fn end(&mut self) -> Result<Option<String>, Error> {
+    pub fn end(&mut self) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => Ok(decoder.end().and_then(|it| it.data)),
             Framing::Lines { begun, .. } if begun.is_empty() => Ok(None),

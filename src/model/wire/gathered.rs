@@ -23,9 +23,9 @@ const RESERVED_BYTES_MAX: usize = 4 << 20;
 
 /// The parts of a reply, from the events so far.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub struct Gathered {
     /// The pieces that are ready to be given out.
-    pub(crate) pieces: VecDeque<Piece>,
+    pub pieces: VecDeque<Piece>,
     /// The calls of the reply in the order in which they began.
     calls: Vec<PartialCall>,
     /// How many calls were given out. They are the first ones of `calls`.
@@ -105,7 +105,7 @@ impl Gathered {
     }
 
     /// Whether the wire's end mark came: nothing follows.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.is_over
     }
 
@@ -115,12 +115,12 @@ impl Gathered {
     }
 
     /// The stop reason in the provider's own word.
-    pub(crate) fn word(&self) -> Option<&str> {
+    pub fn word(&self) -> Option<&str> {
         self.word.as_deref()
     }
 
     /// Checks that the reply isn't longer than `bytes_max`.
-    pub(crate) fn within(&self, bytes_max: usize) -> Result<(), Error> {
+    pub fn within(&self, bytes_max: usize) -> Result<(), Error> {
         match self.bytes > bytes_max {
             true => {
                 let text = format!("the reply is over a limit: reply_bytes_max is {bytes_max}");
@@ -422,7 +422,7 @@ impl Gathered {
 
     /// Ends the reply. Gives out the remaining calls as they are, in the order of their places,
     /// then the usage and the stop.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.say_halves();
         self.finish_calls(self.stop == Some(Stop::MaxTokens));
         self.pieces.extend(self.usage.take().map(Piece::Usage));

@@ -38,8 +38,8 @@ use crate::model::wire_name::Wire;
 use crate::schema::json;
 
 pub(crate) use call_ids::{called, with_ids, without_foreign};
-pub(crate) use framing::Framing;
-pub(crate) use gathered::Gathered;
+pub use framing::Framing;
+pub use gathered::Gathered;
 use parameters::{Parameter, Served};
 pub(crate) use sent_tools::{SentTools, left_out};
 
@@ -254,7 +254,7 @@ fn late_behind_attached(
 }
 
 /// Reads the events of one reply, and gathers its parts.
-pub(crate) trait Reader: Send {
+pub trait Reader: Send {
     /// Reads an event's data. An event that the wire doesn't know adds nothing.
     ///
     /// # Errors

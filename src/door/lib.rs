@@ -6,6 +6,14 @@
 //! client. A session knows no listeners and no log. The pump's events tell the session how each
 //! push goes.
 
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as door;
+use pumphouse_core::{engine, listener, wire};
+use pumphouse_ground::{clock, id, limits, name, regular_file, xml};
+use pumphouse_log as log;
+
 mod client_tokens;
 mod wrong_tokens;
 mod error;
@@ -23,6 +31,8 @@ mod tcp;
 mod metrics;
 #[cfg(unix)]
 mod unix;
+#[path = "../scene/mod.rs"]
+pub mod scene;
 
 #[cfg(test)]
 mod tests;

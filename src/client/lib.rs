@@ -23,6 +23,14 @@
 //! # Ok(()) }
 //! ```
 
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as client;
+use pumphouse_core::wire;
+use pumphouse_ground::{address, clock, id, name, xml};
+use pumphouse_tls as tls_trust;
+
 mod connect;
 mod error;
 mod follow;
@@ -44,10 +52,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
 use crate::id::{EntryId, ThreadId};
-use crate::limits::XmlLimits;
+use pumphouse_ground::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
-use crate::xml::{self, Framing, Profile, Splitter};
+use crate::xml::{Framing, Profile, Splitter};
 use connect::Stream;
 use kept::Kept;
 use limits::{FOUND_MAX, LIMITS, READ_BYTES};

@@ -1,6 +1,14 @@
 //! Reads a log for people, without a running engine: shows entries and threads as text, JSON, XML
 //! or Markdown, explains why an entry is there, and reports the findings of a verification.
 
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as audit;
+use pumphouse_core::{entry_json, wire};
+use pumphouse_ground::{id, limits, name, xml};
+use pumphouse_log as log;
+
 mod entry;
 mod export;
 mod read_export;

@@ -22,6 +22,13 @@
 //!
 //! `docs/models.md` is the manual.
 
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as model;
+use pumphouse_ground::{bounded_yaml, clock, limits, regular_file, schema, secret, xml};
+use pumphouse_tls as tls_trust;
+
 mod error;
 mod attachments;
 mod retry_pause;
@@ -49,7 +56,7 @@ pub mod sse;
 mod too_long;
 mod error_answer;
 pub(crate) mod provider_file;
-pub(crate) mod wire;
+pub mod wire;
 pub(crate) mod provider;
 pub mod remote;
 
@@ -63,11 +70,14 @@ pub use piece::{Answering, Call, Piece, Signed, Stop};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
 pub use prompt::{Digest, Format, NoDigest, Prompt, PromptMessage, Role, Tool};
-pub(crate) use provider::of_wire;
+#[doc(hidden)]
+pub use provider::of_wire;
 pub use provider::{NoProvider, Provider, Unmatched};
-pub(crate) use provider_events::{DroppedEvents, EventQueue};
+#[doc(hidden)]
+pub use provider_events::{DroppedEvents, EventQueue};
 pub use provider_events::{ProviderEvent, ProviderEvents};
-pub(crate) use provider_file::keys::ProviderFile;
+#[doc(hidden)]
+pub use provider_file::keys::ProviderFile;
 pub use rate_limit::Bounded;
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
