@@ -12,7 +12,7 @@ use super::words::action::{Action, NAME};
 ///
 /// # Errors
 /// Fails if the log can't be read.
-pub(super) async fn caller(message: &Message, history: &History) -> Result<String, Fault> {
+pub async fn caller(message: &Message, history: &History) -> Result<String, Fault> {
     if message.from() == NAME {
         let action = message.key().and_then(|it| Some(action_of(&it)?.1));
         let taken = match action.and_then(|it| it.checked_sub(1)) {

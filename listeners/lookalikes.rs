@@ -1,7 +1,7 @@
 //! Words in a text that only look like themselves. A model may read a word although it has letters
 //! of another script, wide or raised ones, accents, or characters that can't be seen.
 
-use pumphouse::audit::is_hidden;
+use pumphouse::hidden_characters::is_hidden;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use pumphouse::audit::is_hidden;
+use pumphouse::hidden_characters::is_hidden;
 
 use super::lookalikes::{end_of, plain};
 

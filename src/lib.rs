@@ -41,8 +41,9 @@ extern crate self as pumphouse;
 
 pub use pumphouse_audit as audit;
 pub use pumphouse_client as client;
+#[cfg(feature = "otel")]
+use pumphouse_core::follower;
 pub use pumphouse_core::{builder, engine, listener, sim, wire};
-use pumphouse_core::{entry_json, follower};
 pub use pumphouse_door as door;
 pub use pumphouse_door::scene;
 pub use pumphouse_ground::{
@@ -51,25 +52,11 @@ pub use pumphouse_ground::{
 };
 pub use pumphouse_log as log;
 pub use pumphouse_model as model;
-pub use pumphouse_reply as reply;
-use pumphouse_tls as tls_trust;
-
-pub mod sink;
-#[path = "../listeners/mod.rs"]
-mod staff;
-pub mod trigger_source;
+pub use pumphouse_organism::{listeners, manifest, sink, trigger_source};
 #[cfg(feature = "otel")]
-pub mod otel;
-mod house;
-/// The listeners that come with the product, and the lists of them.
-pub mod listeners {
-    pub use crate::house::{
-        accepting_factories, asking_factories, factories, live_factories, model_metrics, standard,
-        usual,
-    };
-    pub use crate::staff::*;
-}
-pub mod manifest;
+pub use pumphouse_otel as otel;
+pub use pumphouse_reply as reply;
+
 pub mod cli;
 
 pub use cli::main as cli;
@@ -81,24 +68,7 @@ pub use name::Name;
 pub use wire::{Fault, Live, Payload};
 pub use xml::Element;
 
-/// The items that the author of a listener needs.
-pub mod prelude {
-    pub use crate::Payload;
-    pub use crate::engine::{AskError, Builder, Factory, Plugin, Pump};
-    pub use crate::id::{EntryId, ThreadId};
-    pub use crate::limits::Limits;
-    pub use crate::listener::{
-        Again, Apply, Arrivals, Asked, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry,
-        Final, Fold, History, Join, Later, Listener, Message, Note, Outbox, Partial, Peers, Queue,
-        Random, Reply, Request, Role, Sender, Spawn, State, Thread, ThreadControl, Threads, Timers,
-        To, View,
-    };
-    pub use crate::name::Name;
-    pub use crate::staff::models::WithModels;
-    pub use crate::wire::core::{Done, Huh, ThreadResult};
-    pub use crate::wire::{Fault, Live};
-    pub use crate::xml::Element;
-}
+pub use pumphouse_listeners::prelude;
 
 /// The examples of the manual, which doctests compile and run.
 #[cfg(doctest)]

@@ -189,7 +189,7 @@ fn no_command(
 ///
 /// # Errors
 /// If a value would stand within a longer text, other than behind a name and `=`.
-pub(crate) fn argument_of_template(text: &str) -> Result<Option<&str>, String> {
+pub fn argument_of_template(text: &str) -> Result<Option<&str>, String> {
     let parts = split(text);
     let is_reference = |it: &Piece<'_>| matches!(it, Piece::Reference(_));
     let references = parts.iter().flat_map(|(before, _)| pieces(before)).filter(is_reference);

@@ -16,9 +16,9 @@ use super::action_templates::Templates;
 use super::prompt_form::RESULT_BYTES;
 use super::words::Dispatch;
 
-/// The settings of an agent.
+/// The settings of an agent. Write `..Settings::default()` for the others: a later version may have
+/// more.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Settings {
     /// The description of the agent, which its callers read.
     pub describe: String,

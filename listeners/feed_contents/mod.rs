@@ -1,7 +1,8 @@
 //! The definitions of agents' feeds, and the folds of the feeds' contents. The listener `feed`
 //! refreshes the contents.
 
-pub(super) mod pump_sources;
+#[doc(hidden)]
+pub mod pump_sources;
 pub mod injection;
 pub mod source;
 mod transform;

@@ -184,7 +184,9 @@ fn iso(us: u64) -> String {
     whole_seconds(us).to_string()
 }
 
-pub(in super::super) fn whole_seconds(us: u64) -> Timestamp {
+/// A time in whole seconds.
+#[must_use]
+pub fn whole_seconds(us: u64) -> Timestamp {
     stamp(us / 1_000_000 * 1_000_000)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::audit::is_hidden;
+use pumphouse::hidden_characters::is_hidden;
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 

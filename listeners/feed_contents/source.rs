@@ -10,7 +10,7 @@ use super::pump_sources::Internal;
 /// An [extension](pumphouse::listener::Described::extension) of listeners whose parameter `path` is
 /// the path of a URL. Values of an agent's metadata are percent-encoded in such a path.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct UrlPath;
+pub struct UrlPath;
 
 /// A feed's source.
 #[derive(Clone, Debug, PartialEq, Payload, Deserialize)]

@@ -12,8 +12,8 @@ use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 use serde::Deserialize;
 
-use super::super::agent_context::{AgentContext, AgentFacts, CallingAgent, Variables};
 use super::text::clean;
+use pumphouse::listeners::agent_context::{AgentContext, AgentFacts, CallingAgent, Variables};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "agent_context";

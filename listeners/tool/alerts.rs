@@ -17,7 +17,7 @@ use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
-use super::super::caller::caller;
+use pumphouse::listeners::caller::caller;
 
 /// The listener's default name.
 const NAME: &str = "alerts";

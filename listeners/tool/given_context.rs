@@ -5,7 +5,7 @@ use pumphouse::schema::nearest;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::super::agent_context::{AgentContext, CallingAgent, FIELDS};
+use pumphouse::listeners::agent_context::{AgentContext, CallingAgent, FIELDS};
 
 /// The field that may have secrets, which no tool gets.
 const ENVIRONMENT: &str = "environment";
@@ -90,8 +90,8 @@ mod tests {
     fn a_context_is_handed_on_with_the_fields_that_are_asked_for() {
         let fields: ContextFields =
             serde_json::from_value(json!(["agent_name", "metadata"])).unwrap();
-        let mut context =
-            AgentContext { agent_name: "coder".to_owned(), ..AgentContext::default() };
+        let mut context = AgentContext::default();
+        context.agent_name = "coder".to_owned();
         context.metadata.0 = json!({"title": "Ähre 🌾"});
         let text = fields.json(&context, 200).unwrap();
         assert!(text.is_ascii() && text.contains("\\u00c4hre \\ud83c\\udf3e"), "{text}");

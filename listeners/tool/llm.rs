@@ -109,6 +109,13 @@ pub struct Settings {
     pub limits: LlmLimits,
 }
 
+impl Settings {
+    /// The settings of a listener that asks this model, with the defaults for everything else.
+    pub fn new(model: impl Into<String>) -> Settings {
+        Settings { model: model.into(), models: None, prompt: None, limits: LlmLimits::default() }
+    }
+}
+
 /// The limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]

@@ -28,9 +28,9 @@ use pumphouse::listener::{Organism, OrganismFold, OrganismThread};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::Boot;
 
-use super::super::feed_contents::pump_sources::whole_seconds;
-use super::super::words::agent::{ModelDown, ModelUp};
 use super::alerts::{OpenAlert, OpenAlerts, line};
+use pumphouse::listeners::feed_contents::pump_sources::whole_seconds;
+use pumphouse::listeners::words::agent::{ModelDown, ModelUp};
 
 /// The listener's default name.
 const NAME: &str = "organism_state";

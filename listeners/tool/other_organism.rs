@@ -33,12 +33,12 @@ use pumphouse::wire::Code;
 use pumphouse::xml::{Child, writable};
 use serde::Deserialize;
 
-use super::super::todo::words::StepsOpen;
-use super::super::words::action::UNKNOWN;
-use super::super::words::agent::{RateLimited, Response};
 use super::listener_files::ListenerFiles;
 use super::secret_file;
 use super::time::pass_time;
+use pumphouse::listeners::todo::words::StepsOpen;
+use pumphouse::listeners::words::action::UNKNOWN;
+use pumphouse::listeners::words::agent::{RateLimited, Response};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "other_organism";

@@ -20,12 +20,12 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ProgramOutput;
 use serde::Deserialize;
 
-use super::super::words::action::CommandLine;
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Root};
 use super::command::{Network, confine, programs, run};
 use super::text::cut;
 use live::LiveOutput;
+use pumphouse::listeners::words::action::CommandLine;
 use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.

@@ -26,9 +26,9 @@ use pumphouse::prelude::*;
 use pumphouse::schema::json as schema_json;
 use serde_json::{Map, Value, json};
 
-use super::super::metadata::Metadatas;
-use super::super::todo::list::{Todo, Todos};
-use super::super::words::agent::Response;
+use pumphouse::listeners::metadata::Metadatas;
+use pumphouse::listeners::todo::list::{Todo, Todos};
+use pumphouse::listeners::words::agent::Response;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "subscribe";

@@ -13,7 +13,8 @@ pub struct WrongDefinition {
 }
 
 impl WrongDefinition {
-    pub(super) fn new(path: impl Into<String>, message: impl Into<String>) -> WrongDefinition {
+    /// A mistake at a path.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> WrongDefinition {
         WrongDefinition { path: path.into(), message: message.into() }
     }
 }

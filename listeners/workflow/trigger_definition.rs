@@ -138,7 +138,7 @@ pub enum Overlap {
 
 /// The times at which a trigger fires.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
+// Exhaustive, since who shows the times must know each.
 pub enum Times {
     /// One time.
     At(Timestamp),

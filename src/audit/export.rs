@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::audit::text::is_hidden;
 use crate::entry_json::hex;
+use crate::hidden_characters::is_hidden;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
 use crate::log::{Entry, Error, Head, Identity, Log, Pages, ThreadRecord};
@@ -211,7 +211,7 @@ pub(super) mod tests {
     use crate::log::{Batch, Draft, Flags, MemoryLog, NewThread};
     use crate::name::Name;
 
-    pub(in crate::audit) async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {
+    pub(crate) async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {
         let log = MemoryLog::new();
         let id = ThreadId::new("sess-a");
         let body = Bytes::from_static(b"<a xmlns=\"urn:x\">1</a>");

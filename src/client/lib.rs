@@ -52,13 +52,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
 use crate::id::{EntryId, ThreadId};
-use pumphouse_ground::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{Framing, Profile, Splitter};
 use connect::Stream;
 use kept::Kept;
 use limits::{FOUND_MAX, LIMITS, READ_BYTES};
+use pumphouse_ground::limits::XmlLimits;
 
 pub use crate::address::{Address, NoAddress};
 pub use error::Error;

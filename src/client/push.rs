@@ -2,9 +2,9 @@
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
-use pumphouse_ground::limits::XmlLimits;
 use crate::wire::{Envelope, Fault, Payload};
 use crate::xml::{self, Element, Profile};
+use pumphouse_ground::limits::XmlLimits;
 
 /// A payload to push, with its envelope: receiver, thread and client id.
 #[derive(Clone, Debug)]

@@ -37,10 +37,10 @@ pub mod scene;
 #[cfg(test)]
 mod tests;
 
+pub use crate::listener::keep_programs_out;
 pub use client_tokens::{Tokens, Wrong};
 pub use error::Error;
 pub use metrics::{Family, Metrics};
-pub use peer::keep_programs_out;
 use tcp::is_local;
 pub use tcp::{Options, Tcp};
 pub use tls::{Tls, Unusable};

@@ -12,12 +12,12 @@ mod process;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::SockRef;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::engine::{Identity, Port, Tokio};
+use crate::listener::has_programs;
 use crate::wire::{Code, Fault};
 
 /// The maximum number of looks at peers of TCP doors at the same time. A look reads the open files
@@ -25,26 +25,6 @@ use crate::wire::{Code, Fault};
 const LOOKS_MAX: usize = 2;
 
 static LOOKS: Semaphore = Semaphore::const_new(LOOKS_MAX);
-
-/// Whether a listener of this process may begin programs.
-static HAS_PROGRAMS: AtomicBool = AtomicBool::new(false);
-
-/// Tells the doors of this process that one of its listeners may begin programs that get no rights
-/// from the pump. From then on, every door looks at the process that connects. A process that
-/// descends from this one and is in another session isn't let in. A process that can't be found, or
-/// that is in another PID namespace, needs a token.
-///
-/// The listeners `shell`, `command`, `git` and `mcp` call this function themselves, and begin each
-/// program in a session of its own. A listener of your own that calls it does so, too (`setsid`).
-/// Other children of this process, in its session, are let in. The processes that read PDFs and the
-/// databases of `sql` make no sockets, so doors needn't look for them.
-///
-/// ```
-/// pumphouse::door::keep_programs_out();
-/// ```
-pub fn keep_programs_out() {
-    HAS_PROGRAMS.store(true, Ordering::Relaxed);
-}
 
 /// What a door knows of the process that connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +85,7 @@ fn a_program() -> Fault {
 /// Looks at the process that connected to a Unix socket.
 #[cfg(unix)]
 pub(super) fn of_unix(stream: &tokio::net::UnixStream) -> Peer {
-    let is_guarded = HAS_PROGRAMS.load(Ordering::Relaxed);
+    let is_guarded = has_programs();
     match look_at(stream) {
         // Without programs there is nothing to keep out. A process in another namespace is none of
         // this machine's users, though.
@@ -121,7 +101,7 @@ fn look_at(stream: &tokio::net::UnixStream) -> Peer {
 
 #[cfg(all(unix, not(target_os = "linux")))]
 fn look_at(_: &tokio::net::UnixStream) -> Peer {
-    if HAS_PROGRAMS.load(Ordering::Relaxed) {
+    if has_programs() {
         warn_once(&"only Linux tells it");
     }
     Peer::Other
@@ -129,7 +109,7 @@ fn look_at(_: &tokio::net::UnixStream) -> Peer {
 
 /// Looks for the process that connected from `peer` to `own`, the door's end of the connection.
 pub(super) async fn of_tcp(peer: SocketAddr, own: SocketAddr) -> Peer {
-    if !HAS_PROGRAMS.load(Ordering::Relaxed) {
+    if !has_programs() {
         return Peer::Other;
     }
     let Ok(_place) = LOOKS.acquire().await else { return Peer::Unknown };

@@ -14,6 +14,8 @@ pub mod id;
 pub mod limits;
 #[path = "../clock.rs"]
 pub mod clock;
+#[path = "../hidden_characters.rs"]
+pub mod hidden_characters;
 #[path = "../regular_file.rs"]
 pub mod regular_file;
 #[path = "../own_files.rs"]

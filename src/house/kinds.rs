@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::engine::{Builder, Factory};
 use crate::listener::Listener;
 use crate::model::Models;
-use crate::staff::{describe, echo, staff, tool};
+use pumphouse_listeners::{describe, echo, staff};
+use pumphouse_tools as tool;
 
 /// The listeners of a server that was started without naming any: [`staff()`], `echo`, `calculate`
 /// and `describe`.

@@ -22,7 +22,7 @@ use crate::sink::{Return, Sink};
 use crate::trigger_source::TriggerSource;
 
 /// The default folder of the log.
-pub(crate) const DATA: &str = "data";
+pub const DATA: &str = "data";
 
 /// A manifest that was read and has no mistakes.
 #[non_exhaustive]
@@ -74,30 +74,30 @@ pub struct Manifest {
     /// such as `API_KEY`, and headers for the collector.
     pub(crate) secrets: Vec<(String, Secret)>,
     /// The files of the manifest's agents.
-    pub(crate) context: Context,
+    pub context: Context,
 }
 
 /// Values that replace a manifest's own values when the manifest is read.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Overrides<'a> {
+pub struct Overrides<'a> {
     /// The name of an agent, and the name of the model that replaces the agent's own.
-    pub(crate) model: Option<(&'a str, &'a str)>,
+    pub model: Option<(&'a str, &'a str)>,
     /// The folder of the log.
-    pub(crate) data: Option<&'a Path>,
+    pub data: Option<&'a Path>,
 }
 
 /// The files of agents, in the layout of ADR-013.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Context {
+pub struct Context {
     /// The folder with a folder for each agent.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// Maps the name of an agent to its feeds from services.
-    pub(crate) feeds: BTreeMap<String, Vec<AgentFeed>>,
+    pub feeds: BTreeMap<String, Vec<AgentFeed>>,
 }
 
 /// A feed of a service in the `feeds.json` of an agent.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct AgentFeed {
+pub struct AgentFeed {
     pub(crate) name: String,
     pub(crate) source: String,
     pub(crate) path: String,
@@ -135,7 +135,8 @@ pub struct UsedProvider {
     pub sinks: Vec<Sink>,
     /// The file's sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
-    pub(super) events: ProviderEvents,
+    /// The events of the providers of its models.
+    pub events: ProviderEvents,
 }
 
 /// The settings for OpenTelemetry: the collector that gets spans and metrics, and the spans'
@@ -164,7 +165,7 @@ impl Otel {
 
     /// The headers with their values in plain text, for sending them.
     #[cfg(feature = "otel")]
-    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.reveal()))
     }
 }
@@ -184,12 +185,12 @@ pub struct Places {
 
 impl Places {
     /// The further files of the manifest: its pod files and its included files.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
+    pub fn files(&self) -> Vec<PathBuf> {
         self.files.iter().map(PathBuf::from).collect()
     }
 
     /// Whether the manifest has a listener of this name.
-    pub(crate) fn has(&self, listener: &str) -> bool {
+    pub fn has(&self, listener: &str) -> bool {
         self.listeners.contains_key(listener)
     }
 
@@ -207,7 +208,7 @@ impl Places {
     }
 
     /// Returns a mistake at each of these listeners, with its text.
-    pub(crate) fn find_listeners(&self, wrong: &[(String, String)], advice: &str) -> Mistakes {
+    pub fn find_listeners(&self, wrong: &[(String, String)], advice: &str) -> Mistakes {
         let all = wrong.iter().map(|(listener, text)| {
             let place = self.listeners.get(listener).copied().unwrap_or(Place::new(1, 1));
             Mistake::new(place, text.as_str()).advice(advice)
@@ -232,7 +233,7 @@ impl Places {
 
 /// A door as a manifest describes it. Nothing listens yet.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
+// Exhaustive, since a server must open each.
 pub enum Door {
     /// A host and a port.
     Tcp {

@@ -17,7 +17,7 @@ use crate::regular_file;
 
 /// A YAML file that was read, with its variables filled in.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub struct Document {
     file: String,
     root: Node,
     variables: KnownVariables,
@@ -30,7 +30,7 @@ impl Document {
     /// If the file isn't YAML, only this mistake. Otherwise all unset variables and repeated keys,
     /// the unknown keys, and the first value that the type refuses. Reading into the type stops at
     /// this value, so unknown keys after it aren't reported.
-    pub(crate) fn read<T: DeserializeOwned>(
+    pub fn read<T: DeserializeOwned>(
         file: &Path,
         bytes: &[u8],
         environment: Environment<'_>,
@@ -68,12 +68,12 @@ impl Document {
 
     /// A mistake at the value under a path such as `cases[0].expect[1]`. If the path leads to no
     /// value, the mistake has the place of the last value that the path leads through.
-    pub(crate) fn mistake(&self, path: &str, message: &str) -> Mistake {
+    pub fn mistake(&self, path: &str, message: &str) -> Mistake {
         Mistake::new(self.place(path), message).at(path)
     }
 
     /// These mistakes, with the name of the file.
-    pub(crate) fn mistakes(&self, all: Vec<Mistake>) -> Mistakes {
+    pub fn mistakes(&self, all: Vec<Mistake>) -> Mistakes {
         self.variables.hide(Mistakes::new(&self.file, all))
     }
 

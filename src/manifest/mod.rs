@@ -29,7 +29,7 @@ mod settings;
 mod document;
 mod contents;
 mod sinks;
-pub(crate) mod provider;
+pub mod provider;
 mod read;
 mod single_settings;
 
@@ -37,12 +37,15 @@ use crate::engine::{Builder, Plugin};
 use crate::listeners::describe::describe;
 use crate::listeners::models::WithModels;
 
-pub(crate) use contents::{AgentFeed, Context, DATA, Overrides};
+#[doc(hidden)]
+pub use contents::{AgentFeed, Context, DATA, Overrides};
 pub use contents::{Door, Manifest, Otel, Places, UsedProvider};
-pub(crate) use document::Document;
+#[doc(hidden)]
+pub use document::Document;
 pub use editor_schema::json_schema;
 pub use mistake::{Mistake, Mistakes, Place};
-pub(crate) use read::workflow;
+#[doc(hidden)]
+pub use read::workflow;
 
 /// The file name of the manifest that commands read if no other is given.
 pub const FILE: &str = "organism.yaml";
@@ -70,7 +73,7 @@ impl Plugin for Manifest {
 /// The values of a manifest, each with its path, such as `listeners[coder].max_turns`. Variables
 /// stay as they are written. Of a value that may be or hold a secret, the length stands there. None
 /// for a text that is no manifest.
-pub(crate) fn outline(bytes: &[u8]) -> Option<Vec<(String, String)>> {
+pub fn outline(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let mut all = Vec::new();
     leaves(&yaml::read(bytes).ok()?, String::new(), &mut all);
     Some(all)

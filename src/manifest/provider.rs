@@ -17,14 +17,15 @@ const SINKS: &str = "stream.sinks";
 
 /// A provider file that was read and has no mistakes.
 #[derive(Debug)]
-pub(crate) struct Described {
-    pub(crate) provider: Provider,
+pub struct Described {
+    /// The provider.
+    pub provider: Provider,
     /// The sinks that get the events of the provider's streams.
     pub(crate) sinks: Vec<Sink>,
     /// The sinks of the type `return`, which the program that embeds the pump reads.
     pub(crate) returns: Vec<Return>,
     /// Queues the events of the provider's streams for these sinks.
-    pub(crate) events: ProviderEvents,
+    pub events: ProviderEvents,
     /// A warning for each JSONPath of the file that matches nothing in a sample stream. The sample
     /// is the built-in one of the file's wire, the protocol of requests and replies. None without
     /// warnings.
@@ -32,7 +33,7 @@ pub(crate) struct Described {
 }
 
 /// Whether a text names a provider file, not a kind of model.
-pub(crate) fn is_file(text: &str) -> bool {
+pub fn is_file(text: &str) -> bool {
     text.ends_with(".yaml") || text.ends_with(".yml")
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn is_file(text: &str) -> bool {
 ///
 /// # Errors
 /// If the file can't be read, is over `manifest_bytes_max`, or has mistakes.
-pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Described, Mistakes> {
+pub fn read(file: &Path, environment: Environment<'_>) -> Result<Described, Mistakes> {
     let bytes = bytes_of(file).map_err(|error| {
         let text = format!("the provider file can't be read: {error}");
         let place = Place::new(1, 1);

@@ -16,7 +16,7 @@ mod agent;
 mod calls;
 mod listeners;
 
-pub(crate) use workflows::workflow;
+pub use workflows::workflow;
 use workflows::{trigger_places, workflow_listeners};
 
 use std::cell::RefCell;
@@ -76,7 +76,7 @@ impl Manifest {
     }
 
     /// Reads a manifest as `read` does, but with `overrides` in place of the manifest's own values.
-    pub(crate) fn read_with(
+    pub fn read_with(
         file: &Path,
         bytes: &[u8],
         environment: &dyn Fn(&str) -> Option<String>,

@@ -39,7 +39,7 @@ impl Manifest {
     /// If the file isn't YAML. Also if the endpoint or a header isn't a text, or names a variable
     /// that isn't set.
     #[cfg(feature = "otel")]
-    pub(crate) fn otel_of(
+    pub fn otel_of(
         file: &Path,
         bytes: &[u8],
         environment: &dyn Fn(&str) -> Option<String>,
@@ -57,10 +57,7 @@ impl Manifest {
     }
 
     /// The names of the models of a manifest. Empty if the file isn't YAML.
-    pub(crate) fn models_of(
-        bytes: &[u8],
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Vec<String> {
+    pub fn models_of(bytes: &[u8], environment: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         let Ok(peek) = Peek::at(bytes, environment) else { return Vec::new() };
         let names = peek.root.key("models").map(Node::keys).unwrap_or_default();
         names.into_iter().map(str::to_owned).collect()

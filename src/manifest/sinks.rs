@@ -19,10 +19,10 @@ pub(crate) struct SinksOf<'a> {
     /// The key of the list.
     pub(crate) key: &'a str,
     /// The events of providers' streams that the sinks get.
-    pub(crate) events: &'a ProviderEvents,
+    pub events: &'a ProviderEvents,
     /// The name of the provider file, if the list stands in such a file. The sinks of a provider
     /// file get only the events of the provider's streams.
-    pub(crate) provider: Option<&'a str>,
+    pub provider: Option<&'a str>,
 }
 
 impl SinksOf<'_> {

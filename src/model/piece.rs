@@ -115,7 +115,7 @@ impl Signed {
 
 /// The reason for a reply's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+// Exhaustive: a reason without a variant is `Other`.
 pub enum Stop {
     /// The model was done, or wrote one of the prompt's stop texts.
     End,

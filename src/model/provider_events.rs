@@ -21,7 +21,15 @@ pub struct ProviderEvent {
     pub data: Arc<str>,
 }
 
-/// Takes the events of providers from models, and queues them for [sinks](crate::sink). All clones
+impl ProviderEvent {
+    /// An event of a model's provider that belongs to no conversation.
+    #[must_use]
+    pub fn new(model: impl Into<Arc<str>>, data: impl Into<Arc<str>>) -> ProviderEvent {
+        ProviderEvent { conversation: None, model: model.into(), data: data.into() }
+    }
+}
+
+/// Takes the events of providers from models, and queues them for sinks. All clones
 /// share their queues.
 ///
 /// ```

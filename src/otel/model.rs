@@ -1,10 +1,10 @@
 //! Translates what the log says of a model into OpenTelemetry's words: its provider, its name, its
 //! server, and why a reply ended.
 
-use crate::model::Stop;
 use crate::otel::names;
 use crate::otel::span::Attribute;
-use crate::staff::agent::words::{CognitionOut, Interrupt};
+use pumphouse_listeners::agent::words::{CognitionOut, Interrupt};
+use pumphouse_model::Stop;
 
 /// Maps a provider's host to the provider's `gen_ai.provider.name` in OpenTelemetry's semantic
 /// conventions. A host in this table also stands for its subdomains.

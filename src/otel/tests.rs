@@ -6,14 +6,14 @@ use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Batch, Draft, Entry, Flags, Log, MemoryLog, NewThread};
-use crate::name::Name;
+use pumphouse_ground::name::Name;
 use crate::otel::{Kind, Projection, Span, SpanId, TraceId, Value, names};
-use crate::staff::action::words::{
+use crate::wire::Payload;
+use pumphouse_listeners::action::words::{
     Action, ActionError, ActionKind, ActionResult, Mode, ResultValue, Status,
 };
-use crate::staff::agent::root;
-use crate::staff::agent::words::{CognitionIn, CognitionOut, Dispatch, Response, Stopped};
-use crate::wire::Payload;
+use pumphouse_listeners::agent::root;
+use pumphouse_listeners::agent::words::{CognitionIn, CognitionOut, Dispatch, Response, Stopped};
 
 /// A text that no span without content may have.
 const SECRET: &str = "secret4711";

@@ -12,13 +12,13 @@ use crate::listener::{Apply as _, Entry};
 use crate::otel::model::{ModelName, finish_reason};
 use crate::otel::names;
 use crate::otel::span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, Value};
-use crate::staff::action;
-use crate::staff::action::words::{Action, ActionResult, Status};
-use crate::staff::agent::root;
-use crate::staff::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
-use crate::staff::mind::Minds;
 use crate::wire::core::Huh;
 use crate::xml::Element;
+use pumphouse_listeners::action;
+use pumphouse_listeners::action::words::{Action, ActionResult, Status};
+use pumphouse_listeners::agent::root;
+use pumphouse_listeners::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
+use pumphouse_listeners::mind::Minds;
 
 /// The most bytes of a text that are sent as content.
 const CONTENT_BYTES_MAX: usize = 8 * 1024;

@@ -163,8 +163,7 @@ mod tests {
 
     /// Puts an item of so many bytes into a channel, if there is room.
     fn put(sender: &Sender, bytes: usize) -> bool {
-        let data = "x".repeat(bytes).into();
-        let item = Item::Raw(ProviderEvent { conversation: None, model: "m".into(), data });
+        let item = Item::Raw(ProviderEvent::new("m", "x".repeat(bytes)));
         let reserved = sender.reserve(item.bytes()).now_or_never().flatten();
         reserved.map(|(place, room)| place.send((item, room))).is_some()
     }

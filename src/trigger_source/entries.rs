@@ -11,9 +11,9 @@ use crate::follower::{Sent, Target, Unreachable};
 use crate::id::{EntryId, ThreadId};
 use crate::listener;
 use crate::log::{Entry, Error, Log};
-use crate::staff::trigger::EventRule;
-use crate::staff::trigger::words::TriggerDue;
 use crate::wire::{Code, Json};
+use pumphouse_listeners::trigger::EventRule;
+use pumphouse_listeners::trigger::words::TriggerDue;
 
 /// How many entries of a thread are read at once to find equal ones.
 const PAGE: u64 = 100;

@@ -3,8 +3,8 @@
 use crate::id::{EntryId, ThreadId};
 use crate::listener;
 use crate::log::{Error, Log, Pages, State};
-use crate::staff::trigger::Firings;
-use crate::staff::trigger::words::TriggersDecided;
+use pumphouse_listeners::trigger::Firings;
+use pumphouse_listeners::trigger::words::TriggersDecided;
 
 /// The newest run of a schedule.
 pub(super) struct LastRun {

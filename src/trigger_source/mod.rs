@@ -24,9 +24,9 @@ use crate::listener;
 use crate::listener::{Boxed, Capabilities};
 use crate::log;
 use crate::log::{Log, Pages, last_position};
-use crate::staff::trigger::words::TriggerDue;
-use crate::staff::trigger::{self, EventRule, Triggers, WrongTrigger};
 use crate::wire::{Code, Fault};
+use pumphouse_listeners::trigger::words::TriggerDue;
+use pumphouse_listeners::trigger::{self, EventRule, Triggers, WrongTrigger};
 
 /// The thread of the organism itself. No message can be pushed into it.
 const ORGANISM: &str = "organism";

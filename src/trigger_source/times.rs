@@ -12,11 +12,11 @@ use crate::clock;
 use crate::engine::{LiveQueue, Port as _, Pump, Tokio};
 use crate::follower::kept_file;
 use crate::id::{EntryId, ThreadId};
-use crate::staff::thread::CancelThread;
-use crate::staff::trigger::EventRule;
-use crate::staff::trigger::words::TriggerDue;
-use crate::staff::workflow::definition::{Missed, Overlap};
 use crate::wire::{Code, Fault, Json, Timestamp};
+use pumphouse_listeners::thread::CancelThread;
+use pumphouse_listeners::trigger::EventRule;
+use pumphouse_listeners::trigger::words::TriggerDue;
+use pumphouse_listeners::workflow::definition::{Missed, Overlap};
 
 /// How far before the present time the newest missed time of a trigger is searched for, in
 /// microseconds. Applies if more than `MISSED_MAX` times were missed.

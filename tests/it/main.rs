@@ -37,7 +37,6 @@ mod otel;
 mod project_pages;
 mod state_and_replay;
 mod program;
-mod public_interface;
 mod reply;
 mod scenes;
 mod schemas;

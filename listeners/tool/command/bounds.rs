@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use pumphouse::door::keep_programs_out;
+use pumphouse::listener::keep_programs_out;
 use pumphouse::listener::{Effects, ManifestPath};
 use pumphouse::prelude::Listener;
 use pumphouse::secret::{Secret, Secrets, of_variables};

@@ -47,12 +47,12 @@ use pumphouse::secret::of_arguments;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::agent_context::CallingAgent;
 use super::given_context::ContextFields;
 use arguments::Argument;
 pub(super) use bounds::{Bounds, Given, Root};
 pub use bounds::{Network, NetworkPrograms, ProgramPaths, system_paths};
 use limits::CommandLimits;
+use pumphouse::listeners::agent_context::CallingAgent;
 use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.

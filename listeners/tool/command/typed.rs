@@ -12,11 +12,11 @@ use pumphouse::schema::{self, Schema, json};
 use pumphouse::xml::{self, Child, Profile, View, Writer};
 use serde_json::Value;
 
-use super::super::super::agent_context::CallingAgent;
 use super::super::text::clean;
 use super::arguments::{Argument, filled};
 use super::{Bounds, Failed, Input, NAME, Outcome, Output, Program, Reason, Run};
 use super::{not_run, output, run};
+use pumphouse::listeners::agent_context::CallingAgent;
 
 /// The default local name of the payload that the listener takes.
 const TAKES: &str = "run";

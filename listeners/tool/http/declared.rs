@@ -11,8 +11,8 @@ use pumphouse::wire::Json;
 use reqwest::{Method, Url};
 use serde_json::Value;
 
-use super::super::super::agent_context::CallingAgent;
 use super::{Answered, Client, Http, NAME, Refusal, Refused, bad};
+use pumphouse::listeners::agent_context::CallingAgent;
 
 /// The default local name of the payload that the manifest declares.
 const TAKES: &str = "request";

@@ -39,13 +39,13 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 
-use super::super::agent_context::CallingAgent;
 use super::given_context::ContextFields;
 use super::listener_files::ListenerFiles;
 use super::text::{clean, cut};
 use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, is_json, kind_named, piece};
 use credentials::Credentials;
+use pumphouse::listeners::agent_context::CallingAgent;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "http";

@@ -11,10 +11,10 @@ use pumphouse::wire::Timestamp;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 
-use super::super::super::feed::words::FeedContent;
 use super::super::web::cache::{Answered, CachedUrl, Plan, Taken, Ttl, is_failure_for_now};
 use super::super::web::{Answer, Reason, Refusal, Web};
 use super::content::Content;
+use pumphouse::listeners::feed::words::FeedContent;
 
 /// The maximum number of cached answers. The least recently used answer is evicted first.
 const URLS_MAX: usize = 1_000;

@@ -32,14 +32,14 @@ use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
-use super::super::caller::caller;
-use super::super::feed::words::{FeedContent, NAME as FEED};
-use super::super::feed_contents::source::UrlPath;
 use super::listener_files::ListenerFiles;
 use super::web::limits::WebLimits;
 use super::web::{Reason, Refusal, Web, host_of, piece};
 use cached_answers::Kept;
 use credential::Token;
+use pumphouse::listeners::caller::caller;
+use pumphouse::listeners::feed::words::{FeedContent, NAME as FEED};
+use pumphouse::listeners::feed_contents::source::UrlPath;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "service";
@@ -114,9 +114,9 @@ impl Settings {
     }
 }
 
-/// The settings of requests for one agent.
+/// The settings of requests for one agent. Write `..AgentSettings::default()` for the others: a later
+/// version may have more.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[non_exhaustive]
 pub struct AgentSettings {
     /// A file with the agent's own token. The default is the service's `auth`.
     pub auth: Option<ManifestPath>,

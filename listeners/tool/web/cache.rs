@@ -28,19 +28,19 @@ const SECONDS_MAX: i64 = 1 << 31;
 
 /// What is known of the content of one URL. By default, there is no content.
 #[derive(Debug, Default)]
-pub(crate) struct CachedUrl {
+pub struct CachedUrl {
     kept: Option<Kept>,
 }
 
 /// A server's answer to a `GET` request, with its times.
 #[derive(Debug)]
-pub(crate) struct Answered<'a> {
+pub struct Answered<'a> {
     /// The time when the request was sent.
-    pub(crate) asked_at_us: u64,
+    pub asked_at_us: u64,
     /// The time when the answer was received.
-    pub(crate) answered_at_us: u64,
-    pub(crate) status: StatusCode,
-    pub(crate) headers: &'a HeaderMap,
+    pub answered_at_us: u64,
+    pub status: StatusCode,
+    pub headers: &'a HeaderMap,
 }
 
 /// The caller's time to live (ttl) of content, besides the lifetime that the server gives.
@@ -49,7 +49,7 @@ pub(crate) struct Answered<'a> {
 /// time when the answer was received or confirmed. Whatever the ttl is, content with `no-store`
 /// isn't kept, and content with `no-cache` is never fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ttl {
+pub enum Ttl {
     /// The server's lifetime counts, but at most this time. If the server gives none, this time
     /// counts.
     AtMost(Duration),
@@ -60,7 +60,7 @@ pub(crate) enum Ttl {
 
 /// The next step for a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub enum Plan {
     /// The content is fresh: use it, and send nothing.
     Use,
     /// Send the request with these additional header fields: `If-None-Match` and
@@ -71,7 +71,7 @@ pub(crate) enum Plan {
 /// The effect of an answer on the content.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Taken {
+pub enum Taken {
     /// The answer's content takes the place of the old content.
     Kept,
     /// The server confirmed the old content.
@@ -87,7 +87,7 @@ pub(crate) enum Taken {
 
 impl CachedUrl {
     /// Decides whether to use the content, or with which fields to ask the server.
-    pub(crate) fn plan(&self, ttl: Ttl, now_us: u64) -> Plan {
+    pub fn plan(&self, ttl: Ttl, now_us: u64) -> Plan {
         match &self.kept {
             None => Plan::Ask(HeaderMap::new()),
             Some(kept) if kept.fresh_us(ttl, now_us) > 0 => Plan::Use,
@@ -97,7 +97,7 @@ impl CachedUrl {
 
     /// Takes an answer. A 304 confirms the content, and replaces the fields that it has. Any other
     /// answer but a temporary failure replaces what is known of the content.
-    pub(crate) fn take(&mut self, answer: &Answered<'_>) -> Taken {
+    pub fn take(&mut self, answer: &Answered<'_>) -> Taken {
         if is_failure_for_now(answer.status) {
             return Taken::Failed;
         }
@@ -118,7 +118,7 @@ impl CachedUrl {
 
     /// Returns the time for which the content is still fresh. Zero if it is stale, if there is
     /// none, or if the clock went back.
-    pub(crate) fn fresh_for(&self, ttl: Ttl, now_us: u64) -> Duration {
+    pub fn fresh_for(&self, ttl: Ttl, now_us: u64) -> Duration {
         let left = self.kept.as_ref().map_or(0, |it| it.fresh_us(ttl, now_us));
         Duration::from_micros(left.unsigned_abs())
     }
@@ -130,7 +130,7 @@ impl CachedUrl {
     /// - has been stale for longer than its `stale-if-error`.
     ///
     /// Without `stale-if-error`, the content may have any age.
-    pub(crate) fn stale(&self, ttl: Ttl, now_us: u64) -> Option<Duration> {
+    pub fn stale(&self, ttl: Ttl, now_us: u64) -> Option<Duration> {
         let kept = self.kept.as_ref()?;
         let overdue = kept.left_us(ttl, now_us).saturating_neg();
         let is_allowed = kept.directive("no-cache").is_none()
@@ -263,7 +263,7 @@ impl Kept {
 }
 
 /// Whether a status is a temporary failure, so that a later request may succeed.
-pub(crate) fn is_failure_for_now(status: StatusCode) -> bool {
+pub fn is_failure_for_now(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }
 

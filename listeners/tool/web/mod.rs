@@ -6,7 +6,8 @@
 //! addresses to which its name resolves, and connects only to the checked addresses.
 
 mod address;
-pub(crate) mod cache;
+#[doc(hidden)]
+pub mod cache;
 mod html;
 pub mod limits;
 mod reach;

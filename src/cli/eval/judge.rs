@@ -5,7 +5,7 @@ use crate::cli::spending::usage;
 use crate::engine::Pump;
 use crate::id::ThreadId;
 use crate::listener::{Listener, Move};
-use crate::listeners::tool::llm::{Completion, Llm, LlmLimits, Settings, llm};
+use crate::listeners::tool::llm::{Completion, Llm, Settings, llm};
 use crate::log;
 use crate::model::{Models, UnknownModel};
 use crate::name::namespace_of;
@@ -46,13 +46,10 @@ pub(super) fn listener(
     seconds: u64,
 ) -> Result<Listener, UnknownModel> {
     // The evaluation's own limit must be reached first.
-    let seconds_max = seconds.saturating_add(GRACE_SECONDS);
-    let settings = Settings {
-        model: model.to_owned(),
-        models: Some(Vec::new()),
-        prompt: Some(PROMPT.to_owned()),
-        limits: LlmLimits { seconds_max, ..LlmLimits::default() },
-    };
+    let mut settings = Settings::new(model);
+    settings.models = Some(Vec::new());
+    settings.prompt = Some(PROMPT.to_owned());
+    settings.limits.seconds_max = seconds.saturating_add(GRACE_SECONDS);
     Ok(llm(&settings, models)?.named(NAME))
 }
 

@@ -254,7 +254,7 @@ pub(super) fn trigger_places(workflows: &[Node]) -> BTreeMap<(String, &'static s
 ///
 /// # Errors
 /// All mistakes of the file.
-pub(crate) fn workflow(file: &Path, bytes: &[u8]) -> Result<Workflow, Mistakes> {
+pub fn workflow(file: &Path, bytes: &[u8]) -> Result<Workflow, Mistakes> {
     let wrong = |all| Mistakes::new(&file.display().to_string(), all);
     let node = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
     match read(file, &node) {
@@ -303,9 +303,7 @@ fn made(
     let (json, _) = whole::<serde_json::Value>(file, mended);
     let (workflow, wrong) = match json {
         Ok(json) => Workflow::with_mistakes(json),
-        Err(error) => {
-            (None, vec![WrongDefinition { path: String::new(), message: error.to_string() }])
-        }
+        Err(error) => (None, vec![WrongDefinition::new("", error.to_string())]),
     };
     let is_new = |it: &&WrongDefinition| {
         // What is left out because of its own mistake is no further one.

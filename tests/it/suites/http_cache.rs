@@ -13,7 +13,7 @@ use reqwest::header::{
 use serde_json::Value;
 
 use super::{Case, Score, cases, suites};
-use crate::public_interface::listeners::tool::web::cache::{Answered, CachedUrl, Plan, Taken, Ttl};
+use pumphouse::listeners::tool::web::cache::{Answered, CachedUrl, Plan, Taken, Ttl};
 
 /// When a case begins: Sun, 06 Nov 2022 08:49:37 GMT, in microseconds.
 const BEGIN_US: u64 = 1_667_724_577_000_000;

@@ -144,7 +144,10 @@ fn what_the_agent_waits_for_stands_below() {
 
 #[test]
 fn what_ends_an_earlier_question_does_not_end_the_next_one() {
-    let at = |entry: u64, it: Event| Event { entry: Some(entry), ..it };
+    let at = |entry: u64, mut it: Event| {
+        it.entry = Some(entry);
+        it
+    };
     let stops = json!({ "type": "stopped", "reason": "interrupted", "text": "Ctrl-C" });
     let stops = event(stops);
     let answers = |late: &[Event]| {

@@ -15,6 +15,15 @@
 //! assert_eq!(SpanId::of(&EntryId::new(&thread, 7)).to_string().len(), 16);
 //! ```
 
+extern crate self as pumphouse;
+
+// The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+use crate as otel;
+use pumphouse_core::{listener, wire};
+use pumphouse_ground::{id, xml};
+use pumphouse_log as log;
+use pumphouse_tls as tls_trust;
+
 pub mod names;
 mod span;
 mod model;

@@ -1,6 +1,31 @@
 //! The house staff: the listeners that come with the product. They use only the public interface,
 //! as any other listener does.
 
+extern crate self as pumphouse;
+
+// The listeners name their neighbours by the paths that every user of `pumphouse` has.
+#[doc(hidden)]
+pub use crate as listeners;
+#[doc(hidden)]
+pub use pumphouse_core::{Builder, Fault, Payload, Pump, builder, engine, listener, wire};
+#[doc(hidden)]
+pub use pumphouse_ground::{
+    Element, Limits, Name, clock, hidden_characters, id, limits, name, schema, secret, xml,
+};
+#[doc(hidden)]
+pub use pumphouse_log as log;
+#[doc(hidden)]
+pub use pumphouse_model as model;
+#[doc(hidden)]
+pub use pumphouse_reply as reply;
+
+/// The items that the author of a listener needs.
+pub mod prelude {
+    pub use pumphouse_core::prelude::*;
+
+    pub use crate::models::WithModels;
+}
+
 pub mod models;
 pub mod echo;
 pub mod metadata;
@@ -9,7 +34,8 @@ pub mod thread;
 pub mod timer;
 pub mod todo;
 pub mod words;
-mod caller;
+#[doc(hidden)]
+pub mod caller;
 mod lookalikes;
 mod escape_tags;
 mod thread_mark;
@@ -25,7 +51,6 @@ pub mod mind;
 pub mod feed;
 pub mod agent;
 pub mod describe;
-pub mod tool;
 pub mod demo;
 
 use pumphouse::prelude::Listener;

@@ -1,6 +1,25 @@
 //! Tools: listeners that each do one thing for agents and other listeners, such as running a
 //! program or reading a web page.
 
+extern crate self as pumphouse;
+
+// The tools name their neighbours by the paths that every user of `pumphouse` has.
+use pumphouse_client as client;
+use pumphouse_core::{Fault, engine, listener, wire};
+use pumphouse_ground::{
+    Name, bounded_yaml, clock, id, limits, name, regular_file, schema, secret, xml,
+};
+use pumphouse_listeners::prelude;
+use pumphouse_log as log;
+use pumphouse_model as model;
+
+/// The other listeners that come with the product.
+#[doc(hidden)]
+pub mod listeners {
+    pub use crate as tool;
+    pub use pumphouse_listeners::*;
+}
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 
