@@ -17,8 +17,8 @@ fmt-check:
     cargo fmt --all --check
 
 lint:
-    cargo clippy --workspace --all-targets -- -D warnings
-    cargo clippy --workspace --all-targets --features otel -- -D warnings
+    cargo clippy --workspace --all-targets --features pumphouse-bench/counts -- -D warnings
+    cargo clippy --workspace --all-targets --features otel,pumphouse-bench/counts -- -D warnings
 
 # The fastest look at whether it compiles.
 check:
@@ -58,7 +58,7 @@ doc:
 # Instructions for parse, check, encode, append and hop, counted under valgrind.
 counts *args:
     command -v gungraun-runner >/dev/null || cargo install --locked gungraun-runner
-    cargo bench -p pumphouse-bench --bench counts {{ args }}
+    cargo bench -p pumphouse-bench --features counts --bench counts {{ args }}
 
 # Kills a loaded pump so many times, and looks for what it acknowledged and did.
 crash kills="50":

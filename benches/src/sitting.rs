@@ -17,8 +17,8 @@ use crate::row::{self, Row};
 pub(crate) const DURABILITIES: [Durability; 3] =
     [Durability::Memory, Durability::Normal, Durability::Full];
 
-/// One run of the program. The times of a pass and of a sync are measured once, when a row first needs
-/// them.
+/// One run of the program. The times of a pass and of a sync are measured once, when a row first
+/// needs them.
 pub(crate) struct Sitting {
     to: Output,
     folder: TempDir,

@@ -22,11 +22,12 @@ mod eval;
 mod demo;
 mod completions;
 
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -57,34 +58,94 @@ pub fn main(builder: Builder) -> ExitCode {
         return ended;
     }
     let _orphans = tool::adopt_orphans();
-    let mut command = match Command::try_parse() {
+    let (out, mut err) = (io::stdout(), io::stderr());
+    let colour = err.is_terminal() && may_colour();
+    let (style, err_style) = (style(&out), Style { colour, ..Style::PLAIN });
+    let mut out = BufWriter::new(out.lock());
+    let mut to = Streams { out: &mut out, style, err: &mut err, err_style };
+    let code = match parsed(Command::command(), std::env::args_os(), &mut to) {
+        Ok((command, verb)) => {
+            command.trace(&verb);
+            command.end(verb, builder, &mut to)
+        }
+        Err(code) => code,
+    };
+    ExitCode::from(code)
+}
+
+/// Runs a verb in this process, and returns the exit code that [`main`] would return. The first
+/// argument is the program's name. What the verb prints goes to `out`, and what is wrong goes to
+/// `err`, both without colour. No traces are written.
+///
+/// The verb has the current folder, the environment and the standard input of this process.
+/// Listeners that start this executable as a child process need a program that calls [`main`].
+///
+/// ```
+/// let (mut out, mut err) = (Vec::new(), Vec::new());
+/// let arguments = ["pumphouse", "describe", "nobody"];
+/// let code = pumphouse::cli::main_with(pumphouse::builder(), arguments, &mut out, &mut err);
+/// assert_eq!(code, 1);
+/// assert!(String::from_utf8_lossy(&err).starts_with("error: "));
+/// ```
+pub fn main_with(
+    builder: Builder,
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let mut to = Streams { out, style: Style::PLAIN, err, err_style: Style::PLAIN };
+    match parsed(Command::command().term_width(HELP_WIDTH), arguments, &mut to) {
+        Ok((command, verb)) => command.end(verb, builder, &mut to),
+        Err(code) => code,
+    }
+}
+
+/// The width of a help text that isn't written to a terminal.
+const HELP_WIDTH: usize = 100;
+
+/// Returns the command that the arguments name, and its verb. If they name none, writes the help or
+/// what is wrong, and returns the exit code.
+fn parsed(
+    mut known: clap::Command,
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    to: &mut Streams<'_>,
+) -> Result<(Command, Verb), u8> {
+    let matches = known.try_get_matches_from_mut(arguments);
+    let command = matches.and_then(|it| Command::from_arg_matches(&it));
+    let mut command = match command.map_err(|error| error.format(&mut known)) {
         Ok(command) => command,
         Err(error) => {
+            let is_wrong = error.use_stderr();
+            let (stream, style) = match is_wrong {
+                true => (&mut *to.err, to.err_style),
+                false => (&mut *to.out, to.style),
+            };
+            let text = error.render();
             // A closed pipe is no failure: its reader has read enough.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(UNTRIED) } else { ExitCode::SUCCESS };
+            let _ = match style.colour {
+                true => write!(stream, "{}", text.ansi()),
+                false => write!(stream, "{text}"),
+            };
+            let _ = stream.flush();
+            return Err(if is_wrong { UNTRIED } else { 0 });
         }
     };
-    let verb = match command.verb.take() {
-        Some(verb) => verb,
-        None if organism::here().is_some() => Verb::Run(serve::Run::default()),
+    match command.verb.take() {
+        Some(verb) => Ok((command, verb)),
+        None if organism::here().is_some() => Ok((command, Verb::Run(serve::Run::default()))),
         None => {
-            let help = Command::command().render_help();
-            let _ = write!(io::stderr(), "{help}");
-            return ExitCode::from(UNTRIED);
+            let _ = write!(to.err, "{}", known.render_help());
+            Err(UNTRIED)
         }
-    };
-    command.trace(&verb);
-    let out = io::stdout();
-    let style = style(&out);
-    let mut out = BufWriter::new(out.lock());
-    let mut screen = Screen { out: &mut out, style, json: command.json };
-    let ended = command.run(verb, builder, &mut screen);
-    let ended = ended.and_then(|ending| {
-        screen.out.flush()?;
-        Ok(ending)
-    });
-    exit(ended)
+    }
+}
+
+/// Where a verb and its failure are written.
+struct Streams<'a> {
+    out: &'a mut dyn Write,
+    style: Style,
+    err: &'a mut dyn Write,
+    err_style: Style,
 }
 
 const WRONG: u8 = 1;
@@ -196,6 +257,26 @@ enum Verb {
 }
 
 impl Command {
+    /// Runs the verb, and writes why it failed if it did. Returns the exit code.
+    fn end(self, verb: Verb, builder: Builder, to: &mut Streams<'_>) -> u8 {
+        let mut screen = Screen { out: to.out, style: to.style, json: self.json };
+        let ended = self.run(verb, builder, &mut screen);
+        let ended = ended.and_then(|ending| {
+            screen.out.flush()?;
+            Ok(ending)
+        });
+        let (code, text) = match ended {
+            Ok(Ending::Well) | Err(Failure::Pipe) => return 0,
+            Ok(Ending::Wrong) => return WRONG,
+            Err(Failure::Wrong(text)) => (WRONG, text),
+            Err(Failure::Untried(text)) => (UNTRIED, text),
+        };
+        let error = to.err_style.paint(Paint::Wrong, "error:");
+        // If this write fails, too, there is no other place to report the failure.
+        let _ = writeln!(to.err, "{error} {}", crate::audit::text(&text));
+        code
+    }
+
     fn run(self, verb: Verb, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|it| Failure::Untried(format!("no runtime: {it}")))?;
@@ -269,20 +350,3 @@ impl Command {
 
 /// A filter directive that leaves out the traces of refusals at doors.
 const NO_REFUSALS: &str = "pumphouse::engine::refusals=error";
-
-/// Returns the exit code for the result of a verb. Writes the message of a failure to the standard
-/// error output.
-fn exit(ended: Result<Ending, Failure>) -> ExitCode {
-    let (code, text) = match ended {
-        Ok(Ending::Well) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
-        Ok(Ending::Wrong) => return ExitCode::from(WRONG),
-        Err(Failure::Wrong(text)) => (WRONG, text),
-        Err(Failure::Untried(text)) => (UNTRIED, text),
-    };
-    let err = io::stderr();
-    let style = Style { colour: err.is_terminal() && may_colour(), ..Style::PLAIN };
-    let error = style.paint(Paint::Wrong, "error:");
-    // If this write fails, too, there is no other place to report the failure.
-    let _ = writeln!(err.lock(), "{error} {}", crate::audit::text(&text));
-    ExitCode::from(code)
-}

@@ -22,7 +22,8 @@ pub(super) const LIMITS: XmlLimits = XmlLimits {
     bindings_max: XmlLimits::INSIDE.bindings_max + 8,
     ..XmlLimits::INSIDE
 };
-/// How many pushes may be unanswered. A further push has to wait, since each is kept to be repeated.
+/// How many pushes may be unanswered. A further push has to wait, since each is kept until it is
+/// answered.
 pub(super) const UNANSWERED_MAX: usize = 1_024;
 /// How long the client waits after a failed attempt to connect, in microseconds: at first, and at
 /// most.

@@ -170,7 +170,7 @@ impl Session {
             ends_us: None,
             shared,
         };
-        session.is(who);
+        session.set_identity(who);
         session
     }
 

@@ -39,8 +39,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// after a crash where it was. Stands for [`serial`](Listener::serial),
     /// [`shared`](Listener::shared), [`idempotent`](Listener::idempotent) and
     /// [`recorded`](Listener::recorded): it records what it hears, and several workers of one kind
-    /// may take the same orders. A worker whose calls have threads of their own is also an
-    /// [`own_thread`](Listener::own_thread).
+    /// may take the same orders. Add [`own_thread`](Listener::own_thread) if each call is to have a
+    /// thread of its own.
     #[must_use]
     pub fn worker(self) -> Listener<S> {
         self.serial().shared().idempotent().recorded()

@@ -78,6 +78,15 @@ impl Job {
         let entries = entries.collect();
         Job { threads: batch.threads, entries, marks: batch.marks, guesses }
     }
+
+    /// Whether each entry has the digest that it should have in its thread.
+    fn is_sealed(&self, ledger: &mut impl Records) -> bool {
+        let mut space = Vec::new();
+        self.entries.iter().all(|it| match ledger.thread_tip(&it.id.thread) {
+            Ok(Some(tip)) => it.digest == chain::of_entry(it, tip.origin.as_deref(), &mut space),
+            Ok(None) | Err(_) => false,
+        })
+    }
 }
 
 /// The cached origins of threads that have one.
@@ -168,6 +177,9 @@ pub(super) fn admit(
             _ => return Err(invalid(format!("a mark is for {entry}, which isn't there"))),
         }
     }
+    debug_assert_eq!(done.rows.len(), job.entries.len(), "an accepted entry has a row");
+    debug_assert_eq!(done.marks.len(), job.marks.len(), "an accepted mark has a thread");
+    debug_assert!(job.is_sealed(ledger), "an entry's digest covers its thread's origin");
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::head::Head;
@@ -447,6 +448,19 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty() && self.entries.is_empty() && self.marks.is_empty()
     }
+
+    /// Whether the entries of each thread have consecutive numbers, and no mark is for a number
+    /// beyond them. The log and its callers assert this on their sides.
+    pub fn is_in_order(&self) -> bool {
+        let mut last: FxHashMap<&ThreadId, u64> = FxHashMap::default();
+        self.entries.iter().all(|it| {
+            let before = last.insert(&it.id.thread, it.id.seq);
+            before.is_none_or(|before| it.id.seq == before + 1)
+        }) && self
+            .marks
+            .iter()
+            .all(|it| last.get(&it.entry().thread).is_none_or(|last| it.entry().seq <= *last))
+    }
 }
 
 /// The receipt of a batch: the log has kept it, as durably as
@@ -464,6 +478,14 @@ pub struct Receipt {
     /// commits. Most of the cost is the sync, which all entries of a commit share. A log in memory
     /// says 0.
     pub shared_us: u64,
+}
+
+impl Receipt {
+    /// Whether the entries have the positions from `first_position` on, without a gap. The log and
+    /// its callers assert this on their sides.
+    pub fn is_in_order(&self) -> bool {
+        self.entries.iter().zip(self.first_position..).all(|(it, position)| it.position == position)
+    }
 }
 
 /// A thread as the log records it.

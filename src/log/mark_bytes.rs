@@ -107,6 +107,11 @@ impl MarkWriter {
         all.extend_from_slice(&self.names);
         put_varint(&mut all, self.count);
         all.extend_from_slice(&self.marks);
+        debug_assert_eq!(
+            read_marks(&all).map(|it| it.len() as u64),
+            Some(self.count),
+            "written marks read back"
+        );
         all
     }
 }

@@ -266,7 +266,9 @@ impl Contents {
         outcome?;
         let first_position = first as u64 + 1;
         let entries = job.entries;
-        Ok(Receipt { first_position, entries, head: self.head(), shared_us: 0 })
+        let receipt = Receipt { first_position, entries, head: self.head(), shared_us: 0 };
+        debug_assert!(receipt.is_in_order(), "a batch's entries have consecutive positions");
+        Ok(receipt)
     }
 
     /// Keeps an accepted batch as one commit.
@@ -296,6 +298,11 @@ impl Contents {
             }
             let thread = &mut self.threads.all[row.thread as usize - 1];
             thread.entries.push(at);
+            debug_assert_eq!(
+                entry.id.seq,
+                thread.thread_tip.link_seq() + thread.entries.len() as u64,
+                "a thread's entries have the numbers after its link, without a gap"
+            );
             thread.state = entry.flags.state().unwrap_or(thread.state);
             thread.is_charged |= entry.flags.contains(Flags::CHARGES);
             self.all.push(entry.clone());
@@ -305,6 +312,7 @@ impl Contents {
             marks.put(mark, *thread);
         }
         let marks = marks.finish();
+        debug_assert_eq!(self.all.len() as u64, commit.last_position, "a commit ends its entries");
         self.chain = link.finish(&marks);
         self.commits.push(CommitRow { commit, chain: self.chain, marks });
     }

@@ -88,6 +88,10 @@ impl OpenEntries {
     pub(super) fn finish(self) -> Vec<OpenEntry> {
         let mut all: Vec<OpenEntry> = self.0.into_values().collect();
         all.sort_unstable_by_key(|it| it.position);
+        debug_assert!(
+            all.iter().all(|it| it.consumed.len() < it.receivers as usize),
+            "an open entry has a receiver that hasn't consumed it"
+        );
         all
     }
 }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Batch, Draft, Entry, Flags, Log, MemoryLog, NewThread};
-use pumphouse_ground::name::Name;
 use crate::otel::{Kind, Projection, Span, SpanId, TraceId, Value, names};
 use crate::wire::Payload;
+use pumphouse_ground::name::Name;
 use pumphouse_listeners::action::words::{
     Action, ActionError, ActionKind, ActionResult, Mode, ResultValue, Status,
 };

@@ -25,6 +25,7 @@ mod golden;
 mod hangup;
 mod security_findings;
 mod idle;
+mod in_process;
 mod init;
 mod json;
 mod models_command;

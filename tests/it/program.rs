@@ -8,13 +8,18 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::in_process;
+
+/// Settings of the tester, which no run has.
+pub(crate) const OWN_SETTINGS: [&str; 4] = ["RUST_LOG", "NO_COLOR", "PUMPHOUSE_TOKEN", "COLUMNS"];
+
 /// A folder to run the program in.
 pub(crate) struct Scene {
     folder: TempDir,
 }
 
 /// What a run of the program came to.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -41,15 +46,19 @@ impl Scene {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        for name in ["RUST_LOG", "NO_COLOR", "PUMPHOUSE_TOKEN", "COLUMNS"] {
+        for name in OWN_SETTINGS {
             command.env_remove(name);
         }
         command
     }
 
+    /// Runs it: in this process where that is the same, and else in one of its own.
     #[track_caller]
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&mut self.command(arguments))
+        match in_process::is_same(arguments) {
+            true => in_process::run(self.folder.path(), arguments),
+            false => Ran::of(&mut self.command(arguments)),
+        }
     }
 
     /// Runs it with an input.

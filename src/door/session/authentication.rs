@@ -33,7 +33,7 @@ impl Session {
             return Some(self.close(fault("nobody has this token")));
         };
         self.peer.into_iter().for_each(|it| guesses.forget(it));
-        self.is(Some(proof.identity.clone()));
+        self.set_identity(Some(proof.identity.clone()));
         self.proof = Some(proof);
         let number = self.number(0);
         self.answer(number, Answer::Authenticated);
@@ -53,7 +53,7 @@ impl Session {
     }
 
     /// Sets the session's identity.
-    pub(super) fn is(&mut self, who: Option<Identity>) {
+    pub(super) fn set_identity(&mut self, who: Option<Identity>) {
         self.head = format!("<message xmlns=\"{ENVELOPE}\"><meta><from>{CORE_NAME}</from>");
         if let Some(who) = &who {
             self.head.push_str("<to>");

@@ -42,6 +42,10 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     for open in open {
+        debug_assert!(
+            open.consumed.len() < open.entry.receivers as usize,
+            "an open entry has a receiver that hasn't consumed it"
+        );
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;
         let since = came_since(shared, &open).await?;

@@ -24,7 +24,7 @@ pub(crate) fn begin(shared: &Weak<Shared>, port: &impl Port) {
 /// Reports refusals in the organism's own thread until the pump is drained or dropped.
 async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
     loop {
-        refusals.came.notified().await;
+        refusals.arrived.notified().await;
         if refusals.lock().is_over {
             return;
         }
@@ -36,7 +36,7 @@ async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
         // While the log can't be written, as with a full disk, refusals are only counted. The
         // report follows once the log can be written.
         if shared.log.health() != Health::Well {
-            refusals.came.notify_one();
+            refusals.arrived.notify_one();
         } else if let Some(report) = refusals.take(port.now_us()) {
             let mut words = Words::default();
             words.say(&report);

@@ -26,7 +26,7 @@ const TRACES_APART_US: u64 = 1_000_000;
 #[derive(Default)]
 pub(crate) struct Refusals {
     counts: Mutex<Counted>,
-    pub(super) came: Notify,
+    pub(super) arrived: Notify,
     /// Starts the task that reports refusals, after the first refusal.
     begin: OnceLock<Begin>,
 }
@@ -58,7 +58,7 @@ impl Refusals {
         if let Some(begin) = self.begin.get().filter(|_| is_first) {
             begin();
         }
-        self.came.notify_one();
+        self.arrived.notify_one();
         if let Some(count) = count {
             tracing::warn!(target: TARGET, ?who, %code, count, "refused at a door");
         }
@@ -72,7 +72,7 @@ impl Refusals {
     /// Ends the reports.
     pub(crate) fn close(&self) {
         self.lock().is_over = true;
-        self.came.notify_one();
+        self.arrived.notify_one();
     }
 
     /// Takes all counts, in the form of the payload that reports them. Returns None if nothing was

@@ -21,7 +21,9 @@ use crate::engine::tree::thread::{Spawner, Thread, ended};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State, ThreadRecord};
+use crate::name::CORE_NAME;
 use crate::wire::Fault;
+use crate::wire::budget::BudgetKey;
 
 /// A message that a listener with `wakes` hasn't handled yet.
 struct UnhandledMessage {
@@ -180,11 +182,22 @@ impl Tree {
     /// Handles one event, and everything that follows from it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
+        let before = (out.batch.entries.len(), self.ledger.used(BudgetKey::Messages));
         std::mem::swap(&mut self.ledger, &mut out.ledger);
         self.apply(event, world, out);
         std::mem::swap(&mut self.ledger, &mut out.ledger);
         debug_assert!(out.requests.is_empty(), "the tree was asked for something and did nothing");
         debug_assert!(self.threads.get(&at).is_none_or(|it| it.counts_agree()), "{at} miscounts");
+        debug_assert!(self.has_counted(before, out), "the ledger counts each message of the batch");
+    }
+
+    /// Returns whether the ledger has counted the messages that an event added to the batch.
+    /// `before` has the number of the batch's entries before the event, and that of the messages
+    /// that were counted by then.
+    fn has_counted(&self, (entries, used): (usize, u64), out: &Step) -> bool {
+        let added = out.batch.entries.iter().skip(entries);
+        let messages = added.filter(|it| it.receivers > 0 && *it.from != *CORE_NAME).count() as u64;
+        self.ledger.used(BudgetKey::Messages) == used + messages
     }
 
     fn apply(&mut self, event: Event, world: &World<'_>, out: &mut Step) {

@@ -196,6 +196,7 @@ impl<P: Port> Worker<P> {
                 Timing::Asked(..) | Timing::Done(_) => {}
             }
         }
+        debug_assert!(step.batch.is_in_order(), "a thread's entries go to the log in their order");
         let append = match (&self.dead, step.batch.is_empty()) {
             (None, false) => Some(match lane {
                 Lane::Ahead => self.shared.log.append_ahead(step.batch),

@@ -339,6 +339,7 @@ impl<P: Port> Worker<P> {
 
     pub(crate) fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
         if let Some(receipt) = &receipt {
+            debug_assert!(receipt.is_in_order(), "the log gives a batch consecutive positions");
             self.shared.counts.landed(receipt);
             let (entries, commit) = (receipt.entries.len(), receipt.head.number);
             tracing::trace!(worker = self.number, entries, commit, "a batch is in the log");

@@ -109,6 +109,7 @@ pub(crate) async fn read_folds(
         for entry in &page {
             let entry = Entry::kept(entry);
             apply(&shared, listener, &entry, &mut versions).map_err(FoldError::Panicked)?;
+            debug_assert_eq!(entry.seq(), seq + 1, "the log gives a thread without a gap");
             seq = entry.seq();
         }
     }

@@ -58,6 +58,8 @@ pub(crate) struct Lanes {
 struct OneLane {
     flights: VecDeque<Flight>,
     sent: u64,
+    /// The number of the commit that has the last batch that landed.
+    last_commit: u64,
 }
 
 impl OneLane {
@@ -73,6 +75,11 @@ impl OneLane {
             Some(Poll::Ready(kept)) => kept.map(Some),
             None => Ok(None),
         };
+        if let Ok(Some(receipt)) = &kept {
+            let commit = receipt.head.number;
+            debug_assert!(commit >= self.last_commit, "the log keeps a lane's batches in order");
+            self.last_commit = commit;
+        }
         let flight = self.flights.pop_front()?;
         Some(Landed { lane, number: self.landed(), last: self.sent, flight, kept })
     }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use flume::{Receiver, Sender};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -29,7 +28,7 @@ use crate::log::sqlite::checkpoint::{CHECKPOINT_FAILED, Checkpointer, Due, WalBo
 use crate::log::sqlite::connect;
 use crate::log::sqlite::connect::Lock;
 use crate::log::sqlite::files::Db;
-use crate::log::sqlite::limits::{NAMES_MAX, THREADS_MAX};
+use crate::log::sqlite::limits::{COPY_WAIT, NAMES_MAX, RETRY_TIME, THREADS_MAX};
 use crate::log::sqlite::queue::{Command, Next, Queue, QueuedBatch};
 use crate::log::sqlite::read::{CLIENT_ID, READERS, ReadRequest};
 use crate::log::sqlite::retry::{Retry, retry};
@@ -38,11 +37,6 @@ use crate::log::sqlite::shared_text;
 use crate::log::sqlite::sources::Sources;
 use crate::log::sqlite::wal;
 use crate::name::Name;
-
-/// The wait before a checkpoint is retried because another one is under way.
-const COPY_WAIT: Duration = Duration::from_millis(2);
-/// The wait before a commit is retried because the disk is full or another program holds the file.
-const RETRY_TIME: Duration = Duration::from_millis(250);
 
 /// The end of the log: its last commit, and the last numbers of entries, threads and names.
 #[derive(Clone, Copy, Debug)]
@@ -199,6 +193,7 @@ impl Writer {
                 let entries = waiting.job.entries;
                 Receipt { first_position, entries, head, shared_us }
             });
+            debug_assert!(receipt.iter().all(Receipt::is_in_order), "positions have a gap");
             // The caller may have stopped waiting.
             let _ = waiting.answer.send(receipt);
         }
@@ -221,6 +216,7 @@ impl Writer {
             outcomes.push(kept.map(|()| first));
         }
         drop(books);
+        debug_assert_eq!(outcomes.len(), group.len(), "each batch of a commit has an outcome");
         let marks = marks.finish();
         let tip = self.tip;
         if (tip.position, tip.thread, marks.len()) == (before.position, before.thread, 0) {
@@ -253,6 +249,7 @@ impl Writer {
                 &marks,
             ),
         )?;
+        debug_assert!(is_last_row(&self.db, commit.number), "a commit's row is its number");
         let since_us = clock::now_us();
         self.db.execute_batch("COMMIT")?;
         self.commits.add(clock::now_us().saturating_sub(since_us));
@@ -363,6 +360,10 @@ impl Drop for Watch {
             self.0.poison("the writer ended unexpectedly; please report it");
         }
     }
+}
+
+fn is_last_row(db: &Connection, number: u64) -> bool {
+    db.last_insert_rowid() == number.cast_signed()
 }
 
 fn refuse(group: Vec<QueuedBatch>, why: &Error) {
@@ -487,6 +488,7 @@ impl<'a> SqlRecords<'a> {
         insert.raw_bind_parameter(17, entry.meta.as_deref())?;
         insert.raw_bind_parameter(18, &*rest)?;
         insert.raw_execute()?;
+        debug_assert!(is_last_row(self.db, entry.position), "an entry's row is its position");
         shared_text::keep(self.db, entry.position, &parts)
     }
 

@@ -45,11 +45,13 @@ mod pairs;
 mod windows;
 mod world;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::listeners::agent::Agent;
-use pumphouse::listeners::agent::words::{Response, Stopped};
+use pumphouse::listeners::agent::mind::Minds;
+use pumphouse::listeners::agent::words::{Response, Stopped, root as agent_root};
 use pumphouse::listeners::{agent_support, core, tool};
 use pumphouse::log::{Flags, Log, MemoryLog};
 use pumphouse::model::{Prompt, Script, Scripted};
@@ -147,6 +149,32 @@ async fn an_action_runs_and_its_result_is_in_the_next_prompt() {
     assert_eq!(seen[1].messages[0], seen[0].messages[0]);
     let result = &seen[1].messages[2].text;
     assert!(result.starts_with("<action-result id=\"sum\" status=\"ok\">"), "{result}");
+}
+
+#[tokio::test]
+async fn only_agents_have_a_mind_though_others_have_a_payload_of_their_own_name() {
+    let model = Scripted::replies([
+        r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>"#,
+        "<response>It is ${sum}.</response>",
+    ]);
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let agent = oracle(model);
+    let question = agent.ask("What is six times seven?").unwrap();
+    let pump = start(&log, agent);
+    let answer = pump.ask_element(question).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let entries = log.read(answer.thread(), 0, u64::MAX, 1_000).await.unwrap();
+    let mut minds = Minds::default();
+    let (mut asked, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for it in &entries {
+        let it: Entry = (&**it).into();
+        minds.apply(&it);
+        named.extend(minds.all().map(|(name, _)| name.to_owned()));
+        let is_own = it.to().is_some_and(|to| *it.name() == agent_root(to));
+        asked.extend(it.to().filter(|_| is_own).map(str::to_owned));
+    }
+    assert!(asked.contains("calculate") && asked.contains("oracle"), "{asked:?}");
+    assert_eq!(named, BTreeSet::from(["oracle".to_owned()]));
 }
 
 #[tokio::test]
