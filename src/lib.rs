@@ -34,31 +34,52 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules below stand in the order of their dependencies: each may use only the modules above
-//! it. `ARCHITECTURE.md` describes the path of a message through the modules.
+//! Without any of its features this crate has payloads, a log in memory, listeners, the pump and its
+//! simulator. `sqlite`, `json-schema`, `models`, `tokenizers`, `tools`, `pdf` and `server` add the
+//! rest, and are on by default; `otel` isn't. Most modules are crates of their own, and
+//! `ARCHITECTURE.md` describes the path of a message through them.
 
 extern crate self as pumphouse;
 
+#[cfg(feature = "server")]
 pub use pumphouse_audit as audit;
+#[cfg(feature = "tools")]
 pub use pumphouse_client as client;
 #[cfg(feature = "otel")]
 use pumphouse_core::follower;
+#[cfg(not(feature = "models"))]
+pub use pumphouse_core::prelude;
 pub use pumphouse_core::{builder, engine, listener, sim, wire};
-pub use pumphouse_door as door;
-pub use pumphouse_door::scene;
+#[cfg(feature = "server")]
+pub use pumphouse_door::{self as door, scene};
 pub use pumphouse_ground::{
     address, atomic_file, bounded_yaml, clock, id, limits, name, own_files, regular_file, schema,
     secret, xml,
 };
+#[cfg(feature = "models")]
+pub use pumphouse_listeners::prelude;
 pub use pumphouse_log as log;
+#[cfg(feature = "models")]
 pub use pumphouse_model as model;
+#[cfg(feature = "server")]
 pub use pumphouse_organism::{listeners, manifest, sink, trigger_source};
 #[cfg(feature = "otel")]
 pub use pumphouse_otel as otel;
+#[cfg(feature = "models")]
 pub use pumphouse_reply as reply;
 
+/// The listeners that come with the product.
+#[cfg(all(feature = "models", not(feature = "server")))]
+pub mod listeners {
+    pub use pumphouse_listeners::*;
+    #[cfg(feature = "tools")]
+    pub use pumphouse_tools as tool;
+}
+
+#[cfg(feature = "server")]
 pub mod cli;
 
+#[cfg(feature = "server")]
 pub use cli::main as cli;
 pub use engine::{AskError, Builder, Pump};
 pub use id::{EntryId, ThreadId};
@@ -68,10 +89,8 @@ pub use name::Name;
 pub use wire::{Fault, Live, Payload};
 pub use xml::Element;
 
-pub use pumphouse_listeners::prelude;
-
 /// The examples of the manual, which doctests compile and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "server"))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]
 #[doc = include_str!("../docs/actions.md")]

@@ -77,8 +77,9 @@ pub fn main(builder: Builder) -> ExitCode {
 /// argument is the program's name. What the verb prints goes to `out`, and what is wrong goes to
 /// `err`, both without colour. No traces are written.
 ///
-/// The verb has the current folder, the environment and the standard input of this process.
-/// Listeners that start this executable as a child process need a program that calls [`main`].
+/// The verb has the current folder, the environment and the standard input of this process. A verb
+/// that a signal stops, such as `run`, catches this process's signals from then on. Listeners that
+/// start this executable as a child process need a program that calls [`main`].
 ///
 /// ```
 /// let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -87,6 +88,7 @@ pub fn main(builder: Builder) -> ExitCode {
 /// assert_eq!(code, 1);
 /// assert!(String::from_utf8_lossy(&err).starts_with("error: "));
 /// ```
+#[must_use]
 pub fn main_with(
     builder: Builder,
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,

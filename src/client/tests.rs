@@ -17,7 +17,7 @@ fn message(bytes: usize) -> Vec<u8> {
     format!(
         "<message xmlns='{}'><meta><from>echo</from><to>ada</to><thread>sess-a</thread></meta>\
          <a xmlns='urn:x'>{text}</a></message>",
-        pumphouse_ground::name::ENVELOPE
+        name::ENVELOPE
     )
     .into()
 }

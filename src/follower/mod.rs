@@ -148,7 +148,8 @@ impl<T: Target> Follower<T> {
     }
 
     /// Sets the first and the longest wait for an unreachable target.
-    #[cfg(test)]
+    #[doc(hidden)]
+    #[must_use]
     pub fn waiting(self, away_us: (u64, u64)) -> Follower<T> {
         Follower { away_us, ..self }
     }

@@ -62,7 +62,7 @@ impl FoldOf {
     }
 
     pub(crate) fn id<T: Apply>() -> FoldId {
-        (TypeId::of::<T>(), type_name::<T>())
+        (TypeId::of::<T>(), shown_name(type_name::<T>()))
     }
 }
 
@@ -77,4 +77,12 @@ fn apply<T: Apply>(awake: &mut Awake, entry: &Entry) {
     let mut held: Arc<T> = held.downcast().unwrap_or_default();
     Arc::make_mut(&mut held).apply(entry);
     *awake = held;
+}
+/// The name of a type without the crate that it is in, where the crate is one of the house: such a
+/// type is known by the rest of its path.
+fn shown_name(path: &'static str) -> &'static str {
+    match path.split_once("::") {
+        Some((first, rest)) if first.starts_with("pumphouse") => rest,
+        _ => path,
+    }
 }

@@ -148,6 +148,7 @@ impl Verifier {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     /// Begins after a commit that is trusted without a check.
     pub(super) fn after(row: &CommitRow) -> Verifier {
         let Commit { last_position, last_thread, .. } = row.commit;
@@ -225,6 +226,7 @@ impl Verifier {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     /// Counts an entry of which only the digest can be read, and adds a finding for it.
     pub(super) fn unreadable(
         &mut self,
@@ -270,11 +272,13 @@ impl Verifier {
         self.at.as_ref().map(|(row, _)| row.commit.number)
     }
 
+    #[cfg(feature = "sqlite")]
     /// The last position and the last thread number that were read so far.
     pub(super) fn covered(&self) -> (u64, u64) {
         (self.next_position - 1, self.next_thread - 1)
     }
 
+    #[cfg(feature = "sqlite")]
     pub(super) fn head(&self) -> Head {
         self.head
     }

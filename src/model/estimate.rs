@@ -96,6 +96,7 @@ impl dyn Model + '_ {
 /// A model's tokenizer, read from the model's `tokenizer.json` in the format of Hugging Face's
 /// tokenizers.
 pub struct Tokenizer {
+    #[cfg(feature = "tokenizers")]
     tokenizer: tokenizers::Tokenizer,
     /// Maps the digest of a text to the text's number of tokens. The cache serves later prompts,
     /// since each prompt repeats most of the one before.
@@ -120,16 +121,27 @@ impl Tokenizer {
     /// Reads a tokenizer from a file.
     ///
     /// # Errors
-    /// If the file can't be read, has more than [`TOKENIZER_BYTES_MAX`], or holds no tokenizer.
+    /// If the file can't be read, has more than [`TOKENIZER_BYTES_MAX`], or holds no tokenizer, and
+    /// without the feature `tokenizers`.
     pub fn read(file: impl AsRef<Path>) -> Result<Tokenizer, NoTokenizer> {
         let file = file.as_ref();
         let shown = file.display();
         let wrong = |text: String| NoTokenizer { text: format!("{shown}: {text}") };
         let bytes = regular_file::bytes(file, TOKENIZER_BYTES_MAX);
-        let tokenizer =
-            tokenizers::Tokenizer::from_bytes(bytes.map_err(|it| wrong(it.to_string()))?)
-                .map_err(|it| wrong(format!("no tokenizer.json: {it}")))?;
+        let bytes = bytes.map_err(|it| wrong(it.to_string()))?;
+        Tokenizer::of_bytes(bytes).map_err(wrong)
+    }
+
+    #[cfg(feature = "tokenizers")]
+    fn of_bytes(bytes: Vec<u8>) -> Result<Tokenizer, String> {
+        let tokenizer = tokenizers::Tokenizer::from_bytes(bytes);
+        let tokenizer = tokenizer.map_err(|it| format!("no tokenizer.json: {it}"))?;
         Ok(Tokenizer { tokenizer, known: Mutex::default() })
+    }
+
+    #[cfg(not(feature = "tokenizers"))]
+    fn of_bytes(_: Vec<u8>) -> Result<Tokenizer, String> {
+        Err("this program was built without the feature `tokenizers`".to_owned())
     }
 
     /// How many tokens a text has. None if the tokenizer fails on the text.
@@ -140,7 +152,7 @@ impl Tokenizer {
         if let Some(count) = known().get(&digest) {
             return Some(*count);
         }
-        let count = self.tokenizer.encode_fast(text, false).ok()?.len() as u64;
+        let count = self.encoded(text)?;
         let mut known = known();
         if known.len() >= REMEMBERED_MAX {
             known.clear();
@@ -150,13 +162,26 @@ impl Tokenizer {
     }
 }
 
+impl Tokenizer {
+    #[cfg(feature = "tokenizers")]
+    fn encoded(&self, text: &str) -> Option<u64> {
+        Some(self.tokenizer.encode_fast(text, false).ok()?.len() as u64)
+    }
+
+    #[cfg(not(feature = "tokenizers"))]
+    #[expect(clippy::unused_self, reason = "with the feature it counts")]
+    fn encoded(&self, _: &str) -> Option<u64> {
+        None
+    }
+}
+
 impl fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokenizer").finish_non_exhaustive()
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokenizers"))]
 mod tests {
     use super::*;
     use crate::model::interface::{Boxed, Reply};

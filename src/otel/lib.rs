@@ -40,4 +40,6 @@ pub use projection::Projection;
 pub use span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, Value};
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod written;
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use crate::program::{OWN_SETTINGS, Ran};
 
-/// The verbs that read files, print a text and end. All others serve, follow, read the input, or
-/// start the program.
-const VERBS: [&str; 22] = [
+/// The verbs that read files, print a text and end. All others serve, follow, read the input, catch
+/// signals, or start the program.
+const VERBS: [&str; 21] = [
     "--help",
     "--version",
-    "backup",
     "budget",
     "check",
     "describe",

@@ -52,7 +52,6 @@ mod suites;
 mod tidy;
 mod tools;
 mod traces;
-mod ui;
 mod formats;
 mod workflows;
 

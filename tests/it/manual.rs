@@ -18,8 +18,10 @@ use stage::{Played, Stage, plain};
 
 /// What blocks may be, and so who checks them: all of them here, but for programs in Rust, which
 /// `src/lib.rs` takes up, scenes (`scenes.rs`), and the log's vectors (`src/log/chain.rs`).
-const KINDS: [&str; 11] =
-    ["sh", "text", "sql", "xml", "json", "yaml", "python", "js", "rust", "scene", "vectors"];
+const KINDS: [&str; 12] = [
+    "sh", "text", "sql", "xml", "json", "yaml", "python", "js", "rust", "scene", "vectors",
+    "mermaid",
+];
 
 #[test]
 fn every_block_says_what_it_is() {

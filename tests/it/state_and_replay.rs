@@ -43,7 +43,7 @@ fn a_state_is_shown_as_of_any_entry() {
     now.says(&[
         &format!("{thread} at /"),
         &format!("{thread}.sub at /2  closed  "),
-        "  thread  pumphouse::staff::thread::wait::Children  ",
+        "  thread  thread::wait::Children  ",
         &format!("            \"{thread}.sub\",\n"),
         "  timer-due → timer  until 20",
         "budget of the whole tree\n  messages ",

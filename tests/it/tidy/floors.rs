@@ -1,12 +1,17 @@
-//! Floors, the layers of the library. The `mod` lines in lib.rs are in the order of dependency, and
-//! a module may use only modules above it.
+//! Floors, the layers of a crate that holds several rooms. The `mod` lines in its lib.rs are in the
+//! order of dependency, and a room may use only rooms above it. Cargo holds the order of crates.
+
+use std::collections::BTreeSet;
 
 use super::code::{File, identifier};
 
-/// The modules of lib.rs from the ground up, and where a name that lib.rs re-exports comes from.
+/// The rooms of a crate from the ground up.
 pub(super) struct Map {
     modules: Vec<String>,
+    /// Where a name that lib.rs re-exports comes from.
     exports: Vec<(String, String)>,
+    /// The names that lib.rs has from the crates below, and the crate's own name.
+    foreign: BTreeSet<String>,
 }
 
 /// Who may not use what, though it stands above.
@@ -27,15 +32,26 @@ impl Map {
             let is_floor = lib.code[end..].starts_with(';') || name == "listeners";
             (is_floor && !name.is_empty()).then(|| name.to_owned())
         });
-        let exports = lib.words("use").filter_map(|at| {
-            let tree = lib.code[at + 3..].split(';').next()?.trim();
+        let (mut exports, mut foreign) = (Vec::new(), BTreeSet::new());
+        for at in lib.words("use") {
+            let tree = lib.code[at + 3..].split(';').next().unwrap_or_default().trim();
             let tree = tree.strip_prefix("crate::").unwrap_or(tree);
-            let (module, names) = tree.split_once("::")?;
-            let names = names.split(|it: char| !(it.is_alphanumeric() || it == '_'));
-            Some(names.map(|it| (it.to_owned(), module.to_owned())).collect::<Vec<_>>())
-        });
-        let exports = exports.flatten().filter(|(name, _)| !name.is_empty()).collect();
-        Map { modules: modules.collect(), exports }
+            let names = |text: &str| -> Vec<String> {
+                let names = text.split(|it: char| !(it.is_alphanumeric() || it == '_'));
+                names.filter(|it| !it.is_empty()).map(str::to_owned).collect()
+            };
+            if tree.starts_with("pumphouse_") || tree.starts_with("crate as ") {
+                foreign.extend(names(tree));
+            } else if let Some((module, rest)) = tree.split_once("::") {
+                exports.extend(names(rest).into_iter().map(|it| (it, module.to_owned())));
+            }
+        }
+        Map { modules: modules.collect(), exports, foreign }
+    }
+
+    /// Whether the crate has rooms of its own beside its modules' names.
+    pub(super) fn count(&self) -> usize {
+        self.modules.len()
     }
 
     fn floor(&self, module: &str) -> Option<usize> {
@@ -53,16 +69,14 @@ impl Map {
     }
 }
 
+/// What a file of one of these rooms uses and may not.
 pub(super) fn complaints(map: &Map, file: &File) -> Vec<String> {
     let Some(own) = module(&file.path) else { return Vec::new() };
-    let Some(floor) = map.floor(own) else {
-        return vec![format!("{}: lib.rs has no `mod {own};`", file.path)];
-    };
+    let Some(floor) = map.floor(own) else { return Vec::new() };
     let mut complaints = Vec::new();
-    for (at, name) in uses(file) {
-        let staff = own == "staff";
+    for (at, name) in uses(file, &["crate", "pumphouse"]) {
         match map.home(name) {
-            _ if staff && matches!(name, "prelude" | "builder") => {}
+            None if map.foreign.contains(name) => {}
             None => complaints.push(file.complaint(at, &format!(
                 "`{name}` stands in lib.rs itself, below every module: name the module it is from"
             ))),
@@ -70,33 +84,41 @@ pub(super) fn complaints(map: &Map, file: &File) -> Vec<String> {
                 at,
                 &format!("`{own}` uses `{name}`, but `{home}` stands below it in lib.rs"),
             )),
-            Some(home) => complaints.extend(
-                STRANGERS
-                    .iter()
-                    .filter(|(it, not, _)| *it == own && not.contains(&home))
-                    .map(|(.., why)| file.complaint(at, &format!("`{own}` uses `{name}`: {why}"))),
-            ),
+            Some(_) => {}
         }
     }
-    complaints.extend(climbs(file, own));
+    complaints.extend(climbs(file));
     complaints
 }
 
-/// The top module that a file is a part of; none for what is no part of the library.
+/// What a file uses though its room is to know nothing of it.
+pub(super) fn strangers(file: &File) -> Vec<String> {
+    let Some(own) = module(&file.path) else { return Vec::new() };
+    let rules = STRANGERS.iter().filter(|(room, ..)| *room == own);
+    let roots = ["crate", "pumphouse", "pumphouse_core", "pumphouse_ground", "pumphouse_organism"];
+    let named = uses(file, &roots).into_iter();
+    let crates = file.code.match_indices("pumphouse_");
+    let crates = crates.map(|(at, start)| (at, identifier(&file.code[at + start.len()..])));
+    let all: Vec<(usize, &str)> = named.chain(crates).collect();
+    let complaints = rules.flat_map(|(_, not, why)| {
+        let wrong = all.iter().filter(|(_, name)| not.contains(name));
+        wrong.map(|(at, name)| file.complaint(*at, &format!("`{own}` uses `{name}`: {why}")))
+    });
+    complaints.collect()
+}
+
+/// The room that a file is a part of; none for what is in no room of `src`.
 fn module(path: &str) -> Option<&str> {
-    if path.starts_with("listeners/") {
-        return Some("staff");
-    }
     let path = path.strip_prefix("src/")?;
     let top = path.split('/').next()?;
     let own = top.strip_suffix(".rs").unwrap_or(top);
     (!matches!(own, "lib" | "main" | "bin")).then_some(own)
 }
 
-/// The first name after every `crate::` and `pumphouse::`, and each one of a group.
-fn uses(file: &File) -> Vec<(usize, &str)> {
+/// The first name after each of these roots and `::`, and each one of a group.
+fn uses<'f>(file: &'f File, roots: &[&str]) -> Vec<(usize, &'f str)> {
     let mut uses = Vec::new();
-    for root in ["crate", "pumphouse"] {
+    for root in roots {
         for at in file.words(root) {
             let Some(rest) = file.code[at + root.len()..].strip_prefix("::") else { continue };
             let from = at + root.len() + 2;
@@ -133,10 +155,9 @@ pub(super) fn group(code: &str, open: usize) -> Vec<(usize, &str)> {
 }
 
 /// `super::` that climbs to the root or out of its module, around the check above.
-fn climbs(file: &File, own: &str) -> Vec<String> {
+fn climbs(file: &File) -> Vec<String> {
     let path = file.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
-    let depth =
-        if own == "staff" { path.matches('/').count() + 1 } else { path.matches('/').count() };
+    let depth = path.matches('/').count();
     let inline = file.inline_modules();
     let firsts = file.words("super").filter(|&at| !file.code[..at].ends_with("super::"));
     let climbs = firsts.filter(|&at| {
@@ -151,9 +172,10 @@ fn climbs(file: &File, own: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const LIB: &str = "//! A map.\npub mod name;\nmod xml;\npub mod wire;\nmod log;\n\
-        #[path = \"../listeners/mod.rs\"]\nmod staff;\npub mod listeners {}\npub mod cli;\n\
-        pub use name::Name;\npub use wire::{Envelope, fault::{Fault}};\n\
+    const LIB: &str = "//! A map.\nuse crate as house;\nuse pumphouse_ground::{name, xml};\n\
+        pub use pumphouse_log as log;\npub mod wire;\npub mod door;\n\
+        #[path = \"../cli/mod.rs\"]\npub mod cli;\n\
+        pub use wire::{Envelope, fault::{Fault}};\n\
         pub mod prelude { pub use crate::cli::*; }\npub fn builder() {}\n";
 
     fn check(path: &str, code: &str, expected: &[&str]) {
@@ -164,31 +186,28 @@ mod tests {
     #[test]
     fn the_map_is_read_from_lib() {
         let map = Map::read(&File::new("src/lib.rs", LIB));
-        assert_eq!(map.modules, ["name", "xml", "wire", "log", "staff", "listeners", "cli"]);
+        assert_eq!(map.modules, ["wire", "door", "cli"]);
         assert_eq!(map.home("Fault"), Some("wire"));
         assert_eq!(map.home("builder"), None);
+        assert!(["house", "log", "xml"].iter().all(|it| map.foreign.contains(*it)));
     }
 
     #[test]
-    fn what_stands_above_may_be_used() {
-        check("src/wire/fault.rs", "use crate::{name::{Name, log}, xml, wire::x};", &[]);
-        check("src/wire/fault.rs", "use crate::Name; fn a(b: crate::Fault) {}", &[]);
+    fn what_stands_above_or_in_a_crate_below_may_be_used() {
+        check("src/door/tcp.rs", "use crate::{name::{Name, log}, xml, wire::x};", &[]);
+        check("src/door/tcp.rs", "use crate::Fault; fn a(b: crate::Fault) {}", &[]);
         check("src/wire/mod.rs", "// crate::cli\nlet a = \"crate::cli\";", &[]);
         check("src/main.rs", "use crate::cli;", &[]);
         check("tests/it/a.rs", "use crate::cli;", &[]);
-        check("listeners/a.rs", "use pumphouse::prelude::*; use pumphouse::{Fault, wire};", &[]);
+        check("src/xml/read.rs", "use crate::cli;", &[]);
     }
 
     #[test]
     fn what_stands_below_may_not() {
-        let below = "src/xml/read.rs:2: `xml` uses `wire`, but `wire` stands below it in lib.rs";
-        check("src/xml/read.rs", "\nuse crate::wire::x;", &[below]);
-        check("src/xml/read.rs", "\nuse crate::{name::wire, wire::{self, x}};", &[below]);
-        check("src/xml/read.rs", "\nfn a() -> pumphouse::wire::X {}", &[below]);
-        let below = "src/xml/read.rs:1: `xml` uses `Fault`, but `wire` stands below it in lib.rs";
-        check("src/xml/read.rs", "use crate::Fault;", &[below]);
-        let below = "listeners/a.rs:1: `staff` uses `cli`, but `cli` stands below it in lib.rs";
-        check("listeners/a.rs", "use pumphouse::cli;", &[below]);
+        let below = "src/wire/read.rs:2: `wire` uses `door`, but `door` stands below it in lib.rs";
+        check("src/wire/read.rs", "\nuse crate::door::x;", &[below]);
+        check("src/wire/read.rs", "\nuse crate::{name::wire, door::{self, x}};", &[below]);
+        check("src/wire/read.rs", "\nfn a() -> pumphouse::door::X {}", &[below]);
     }
 
     #[test]
@@ -202,25 +221,28 @@ mod tests {
         check("src/cli.rs", "use crate::prelude::*;", &[&root("prelude")]);
         check("src/cli.rs", "use crate::*;", &[&root("*")]);
         check("src/cli.rs", "crate::builder()", &[&root("builder")]);
-        check("src/odd.rs", "", &["src/odd.rs: lib.rs has no `mod odd;`"]);
     }
 
     #[test]
     fn some_are_strangers() {
         let why = "src/log/a.rs:1: `log` uses `xml`: the log keeps bytes and positions, \
                    and knows no XML";
-        check("src/log/a.rs", "use crate::xml::Element;", &[why]);
+        for code in ["use crate::xml::Element;", "use pumphouse_ground::xml::Element;"] {
+            assert_eq!(strangers(&File::new("src/log/a.rs", code)), [why], "{code}");
+        }
+        let why = "src/engine/a.rs:1: `engine` uses `model`: the engine keeps models for others, \
+                   by their type";
+        let code = "use pumphouse_model::Model;";
+        assert_eq!(strangers(&File::new("src/engine/a.rs", code)), [why]);
     }
 
     #[test]
     fn nobody_climbs_around_the_check() {
         let climb = "`super::` climbs to the root: say `crate::`";
-        check("src/name.rs", "use super::cli;", &[&format!("src/name.rs:1: {climb}")]);
-        check("src/xml/mod.rs", "use super::cli;", &[&format!("src/xml/mod.rs:1: {climb}")]);
-        check("src/xml/a.rs", "use super::super::x;", &[&format!("src/xml/a.rs:1: {climb}")]);
-        check("src/xml/a.rs", "use super::x; mod b { use super::super::x; }", &[]);
-        check("src/name.rs", "mod tests { use super::*; }", &[]);
-        check("listeners/a.rs", "use super::b;", &[]);
-        check("listeners/mod.rs", "use super::b;", &[&format!("listeners/mod.rs:1: {climb}")]);
+        check("src/wire.rs", "use super::cli;", &[&format!("src/wire.rs:1: {climb}")]);
+        check("src/wire/mod.rs", "use super::cli;", &[&format!("src/wire/mod.rs:1: {climb}")]);
+        check("src/wire/a.rs", "use super::super::x;", &[&format!("src/wire/a.rs:1: {climb}")]);
+        check("src/wire/a.rs", "use super::x; mod b { use super::super::x; }", &[]);
+        check("src/wire.rs", "mod tests { use super::*; }", &[]);
     }
 }

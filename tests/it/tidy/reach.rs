@@ -4,21 +4,19 @@ use std::collections::BTreeSet;
 
 use super::code::{File, identifier};
 
-/// Where a crate of ours begins.
-const ROOTS: [&str; 6] = [
-    "src/lib.rs",
-    "src/main.rs",
-    "macros/src/lib.rs",
-    "benches/src/lib.rs",
-    "benches/src/main.rs",
-    "tests/it/main.rs",
-];
-/// Where every file belongs to one of them.
+/// Where every file belongs to a crate.
 const PLACES: [&str; 5] = ["src/", "listeners/", "macros/src/", "benches/src/", "tests/it/"];
+
+/// Whether a crate of ours begins with this file.
+fn is_root(path: &str) -> bool {
+    let programs = ["src/main.rs", "benches/src/main.rs", "tests/it/main.rs"];
+    path.ends_with("/lib.rs") || programs.contains(&path)
+}
 
 pub(super) fn complaints(files: &[&File]) -> Vec<String> {
     let mut reached = BTreeSet::new();
-    let mut waiting: Vec<String> = ROOTS.map(str::to_owned).to_vec();
+    let roots = files.iter().map(|it| it.path.clone()).filter(|it| is_root(it));
+    let mut waiting: Vec<String> = roots.collect();
     while let Some(path) = waiting.pop() {
         let Some(file) = files.iter().find(|it| it.path == path) else { continue };
         if reached.insert(path) {
@@ -40,7 +38,7 @@ pub(super) fn complaints(files: &[&File]) -> Vec<String> {
 fn modules(file: &File) -> Vec<String> {
     let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
     let own = match name.trim_end_matches(".rs") {
-        _ if ROOTS.contains(&file.path.as_str()) || name == "mod.rs" => folder.to_owned(),
+        _ if is_root(&file.path) || name == "mod.rs" => folder.to_owned(),
         stem => format!("{folder}/{stem}"),
     };
     let inline = file.inline_modules();

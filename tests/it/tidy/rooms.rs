@@ -22,7 +22,7 @@ impl<'a> Rooms<'a> {
         let mut next = vec![(String::new(), Order::new())];
         while let Some((path, order)) = next.pop() {
             let inner = path.replace("::", "/");
-            let names = [format!("{folder}/{inner}/mod.rs"), format!("{folder}/{inner}.rs")];
+            let names = ["/mod.rs", "/lib.rs", ".rs"].map(|it| format!("{folder}/{inner}{it}"));
             let names = names.map(|it| it.replace("//", "/"));
             let Some(file) = files.iter().find(|it| names.contains(&it.path)) else { continue };
             for (number, name) in modules(file).into_iter().enumerate() {

@@ -1,5 +1,7 @@
 //! A handler of any reply takes it as an element.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

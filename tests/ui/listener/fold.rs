@@ -1,5 +1,7 @@
 //! A fold must implement `Apply`, which says what an entry changes.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

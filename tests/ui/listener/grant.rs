@@ -1,5 +1,7 @@
 //! A listener can be granted only types that are grants.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

@@ -1,5 +1,7 @@
 //! An outbox sends a payload live only if its type is declared live.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

@@ -1,5 +1,7 @@
 //! A handler takes at most eight contexts.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

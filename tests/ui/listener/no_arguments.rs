@@ -1,5 +1,7 @@
 //! A handler must take a payload, and must take it by value.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

@@ -1,5 +1,7 @@
 //! A handler must be an async function.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

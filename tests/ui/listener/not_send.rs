@@ -1,5 +1,7 @@
 //! A handler's future must be `Send`, because it may move between threads while it waits.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

@@ -1,5 +1,7 @@
 //! An outbox must be of a type that can be emitted.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

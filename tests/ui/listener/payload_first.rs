@@ -1,5 +1,7 @@
 //! A handler takes its contexts first and its payload last.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

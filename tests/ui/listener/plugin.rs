@@ -1,5 +1,7 @@
 //! A pump's builder takes only plugins.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

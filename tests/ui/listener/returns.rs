@@ -1,5 +1,7 @@
 //! The type that a handler returns must be one that can be emitted.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

@@ -1,5 +1,7 @@
 //! `State<T>` must name the type of the state with which the listener was made.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

@@ -1,5 +1,7 @@
 //! A handler takes only one payload, because a message has only one.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A question.

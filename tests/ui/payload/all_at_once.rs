@@ -1,5 +1,7 @@
 //! All mistakes of a type are reported at once.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 #[derive(Payload)]

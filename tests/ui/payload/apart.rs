@@ -1,5 +1,7 @@
 //! A reader must be able to tell fields apart by their elements, those of choices included.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// A choice.

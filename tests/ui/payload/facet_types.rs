@@ -1,5 +1,7 @@
 //! Facets on types to which they don't apply.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 use pumphouse::xml::Element;
 

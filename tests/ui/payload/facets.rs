@@ -1,5 +1,7 @@
 //! Facets that contradict themselves, each other, or XSD.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// Everything that cannot be.

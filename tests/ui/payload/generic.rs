@@ -1,5 +1,7 @@
 //! A payload can't be generic.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// Of anything.

@@ -1,5 +1,7 @@
 //! Lists and maps that have no form in XML.
 
+extern crate pumphouse_core as pumphouse;
+
 use std::collections::BTreeMap;
 
 use pumphouse::Payload;

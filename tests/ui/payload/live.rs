@@ -1,5 +1,7 @@
 //! A type is `Live` only if it is declared live.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::{Live, Payload};
 
 /// A payload that goes through the log.

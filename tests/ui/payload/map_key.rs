@@ -1,5 +1,7 @@
 //! The values of a map can't have the attribute `key`, because the map's entries have it.
 
+extern crate pumphouse_core as pumphouse;
+
 use std::collections::BTreeMap;
 
 use pumphouse::Payload;

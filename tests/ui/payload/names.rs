@@ -1,5 +1,7 @@
 //! Names must be names of XML, and no two fields may have the same name.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// Fields by one name.

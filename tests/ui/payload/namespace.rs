@@ -1,5 +1,7 @@
 //! A namespace must be an absolute URI, and not one that XML reserves.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// None.

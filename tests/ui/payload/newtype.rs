@@ -1,5 +1,7 @@
 //! The unnamed field of a struct must be a scalar, and that of a variant a scalar or a part.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// Around a list.

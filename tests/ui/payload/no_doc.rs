@@ -1,5 +1,7 @@
 //! A type must have a doc comment; a field may have one.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 #[derive(Payload)]

@@ -1,5 +1,7 @@
 //! The type of a field must have a form in XML.
 
+extern crate pumphouse_core as pumphouse;
+
 use std::time::Duration;
 
 use pumphouse::Payload;

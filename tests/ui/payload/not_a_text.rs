@@ -1,5 +1,7 @@
 //! A struct or a choice can't be an attribute or a text.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// A part.

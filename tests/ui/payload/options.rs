@@ -1,5 +1,7 @@
 //! An option must be known, in its right place, and given only once.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// Options of a type.

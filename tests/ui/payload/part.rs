@@ -1,5 +1,7 @@
 //! A type without a namespace is a part of payloads and can't be a payload itself.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// A part.

@@ -1,5 +1,7 @@
 //! Attributes and texts must be scalars, and an element has either one text or child elements.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::prelude::*;
 
 /// What cannot be an attribute.

@@ -1,5 +1,7 @@
 //! Elements and fields need names, so there are no tuples and no empty choices.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// Two numbers.

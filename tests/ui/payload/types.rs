@@ -1,5 +1,7 @@
 //! A type that has no form in XML is refused with a reason.
 
+extern crate pumphouse_core as pumphouse;
+
 use std::collections::{BTreeMap, HashMap};
 
 use pumphouse::Payload;

@@ -1,5 +1,7 @@
 //! A union can't be a payload, because it doesn't know which of its fields is set.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// One or the other.

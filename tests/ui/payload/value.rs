@@ -1,5 +1,7 @@
 //! Only payloads have fields with the options `value` and `note`, and no field has both.
 
+extern crate pumphouse_core as pumphouse;
+
 use pumphouse::Payload;
 
 /// With three of them.

@@ -4,6 +4,6 @@
 #[test]
 fn mistakes_are_explained() {
     let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/ui/payload/*.rs");
-    cases.compile_fail("tests/ui/listener/*.rs");
+    cases.compile_fail("../../tests/ui/payload/*.rs");
+    cases.compile_fail("../../tests/ui/listener/*.rs");
 }

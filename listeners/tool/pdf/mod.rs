@@ -3,13 +3,13 @@
 //! bounds on its time and memory. If the kernel has Landlock, this process has no network. It can
 //! then read only the system's folders and this executable, and write only to a temporary folder.
 
+#[cfg(feature = "pdf")]
+mod reader;
+
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 
-use pdf_extract::{
-    Document, MediaBox, OutputDev, OutputError, PlainTextOutput, Transform, output_doc_page,
-};
 use pumphouse::schema::{base64, base64_text};
 use pumphouse::wire::core::OutputStream;
 
@@ -28,9 +28,6 @@ pub(super) const PDF_MEMORY_BYTES_MAX: u64 = 512 << 20;
 pub(super) const PDF_TEXT_BYTES_MAX: usize = 4 << 20;
 /// The maximum number of bytes of the reader's message about a PDF that can't be read.
 const REASON_BYTES_MAX: usize = 4 << 10;
-/// A PDF is refused if more than one glyph of this many has no character. A few pictures among the
-/// letters are common, but of a font without characters nothing can be read.
-const GLYPHS_PER_UNREADABLE: usize = 5;
 /// The reader's exit code if it can't read the PDF. Standard error then has the reason.
 const UNREAD: u8 = 3;
 
@@ -46,6 +43,9 @@ pub(super) enum NoText {
 /// Extracts the text of a PDF, page by page. The words have the same order as in the file. A glyph
 /// without a character is shown as U+FFFD.
 pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
+    if cfg!(not(feature = "pdf")) {
+        return Err(NoText::Unread("this program was built without the feature `pdf`".to_owned()));
+    }
     let unread = |it: io::Error| NoText::Unread(format!("the reader can't be begun: {it}"));
     let program = std::env::current_exe().map_err(unread)?.to_string_lossy().into_owned();
     let limits = CommandLimits {
@@ -111,91 +111,9 @@ fn read() -> Result<String, String> {
     let mut input = String::new();
     io::stdin().read_to_string(&mut input).map_err(|it| it.to_string())?;
     let bytes = base64(&input).ok_or_else(|| "it came in another form".to_owned())?;
-    // Many PDFs are encrypted with an empty password, only to keep viewers from printing them.
-    // Those are decrypted as they are loaded.
-    let file = Document::load_mem(&bytes).map_err(|it| format!("it is no PDF: {it}"))?;
-    if file.trailer.has(b"Encrypt") {
-        return Err("it is encrypted, and wants a password".to_owned());
-    }
-    let (mut all, mut glyphs) = (String::new(), Glyphs::default());
-    for number in file.get_pages().into_keys() {
-        let mut page = String::new();
-        let mut output = PageOutput { text: PlainTextOutput::new(&mut page), glyphs: &mut glyphs };
-        let read = output_doc_page(&file, &mut output, number);
-        read.map_err(|it| format!("its text can't be read: {it}"))?;
-        if !all.is_empty() && !all.ends_with('\n') {
-            all.push('\n');
-        }
-        all += &page;
-    }
-    if glyphs.unreadable * GLYPHS_PER_UNREADABLE > glyphs.all {
-        return Err(format!(
-            "{} of its {} glyphs have no character, so its text is unreadable; it has to be read \
-             from its picture",
-            glyphs.unreadable, glyphs.all
-        ));
-    }
-    Ok(all)
-}
-
-/// How many glyphs a PDF has, and how many of them have no character.
-#[derive(Default)]
-struct Glyphs {
-    all: usize,
-    unreadable: usize,
-}
-
-/// Takes the text of a page, and counts its glyphs.
-struct PageOutput<'a> {
-    text: PlainTextOutput<&'a mut String>,
-    glyphs: &'a mut Glyphs,
-}
-
-impl OutputDev for PageOutput<'_> {
-    fn begin_page(
-        &mut self,
-        number: u32,
-        media_box: &MediaBox,
-        art_box: Option<(f64, f64, f64, f64)>,
-    ) -> Result<(), OutputError> {
-        self.text.begin_page(number, media_box, art_box)
-    }
-
-    fn end_page(&mut self) -> Result<(), OutputError> {
-        self.text.end_page()
-    }
-
-    fn output_character(
-        &mut self,
-        place: &Transform,
-        width: f64,
-        spacing: f64,
-        font_size: f64,
-        text: &str,
-    ) -> Result<(), OutputError> {
-        self.glyphs.all += 1;
-        let is_readable = !text.is_empty() && !text.chars().any(is_no_character);
-        self.glyphs.unreadable += usize::from(!is_readable);
-        let text = if is_readable { text } else { "\u{fffd}" };
-        self.text.output_character(place, width, spacing, font_size, text)
-    }
-
-    fn begin_word(&mut self) -> Result<(), OutputError> {
-        self.text.begin_word()
-    }
-
-    fn end_word(&mut self) -> Result<(), OutputError> {
-        self.text.end_word()
-    }
-
-    fn end_line(&mut self) -> Result<(), OutputError> {
-        self.text.end_line()
-    }
-}
-
-/// Whether a glyph's text says that nobody knows its character: a control character, one for
-/// private use, or none at all.
-fn is_no_character(letter: char) -> bool {
-    let is_space = matches!(letter, '\t' | '\n' | '\r');
-    letter.is_control() && !is_space || matches!(letter, '\u{e000}'..='\u{f8ff}' | '\u{fffd}')
+    #[cfg(feature = "pdf")]
+    let text = reader::text(&bytes);
+    #[cfg(not(feature = "pdf"))]
+    let text = Err(format!("nothing here reads its {} bytes", bytes.len()));
+    text
 }
