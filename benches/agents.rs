@@ -51,12 +51,13 @@ async fn work(State(ran): State<Ran>, Work { ms }: Work) -> Worked {
 
 /// Limits without the bounds that would stop the benchmarks.
 fn limits() -> Limits {
-    let mut limits = Limits::default();
-    limits.tree_messages_max = UNLIMITED;
-    limits.thread_turns_max = UNLIMITED;
-    limits.tree_seconds_max = UNLIMITED;
-    limits.chain_max = usize::MAX;
-    limits
+    Limits {
+        tree_messages_max: UNLIMITED,
+        thread_turns_max: UNLIMITED,
+        tree_seconds_max: UNLIMITED,
+        chain_max: usize::MAX,
+        ..Limits::default()
+    }
 }
 
 fn start(log: Arc<dyn Log>, agents: Vec<Agent>, ran: &Ran) -> Pump {
@@ -68,8 +69,7 @@ fn start(log: Arc<dyn Log>, agents: Vec<Agent>, ran: &Ran) -> Pump {
 }
 
 fn oracle(model: Arc<dyn Model>, change: impl FnOnce(&mut Settings)) -> Agent {
-    let mut settings = Settings::default();
-    settings.max_turns = UNLIMITED;
+    let mut settings = Settings { max_turns: UNLIMITED, ..Settings::default() };
     change(&mut settings);
     Agent::new("oracle", model).settings(settings).peers(["tool"])
 }

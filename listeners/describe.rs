@@ -198,6 +198,7 @@ pub enum Who {
 /// The settings of `describe`: who may send each of its requests.
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use pumphouse::listeners::describe::{Allow, Who};
 /// let allow = Allow { schema: "admin".parse()?, ..Allow::default() };
 /// assert_eq!((allow.schema, allow.list), (Who::Admin, Who::Anyone));

@@ -117,6 +117,7 @@ impl SettableFeeds {
 /// Makes the listener `feed-values` for these feeds.
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use pumphouse::listeners::agent::Agent;
 /// use pumphouse::listeners::feed::{Definition, Feeds};
 /// use pumphouse::listeners::feed_values::{SettableFeeds, feed_values};

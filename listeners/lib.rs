@@ -23,7 +23,7 @@ pub use pumphouse_reply as reply;
 pub mod prelude {
     pub use pumphouse_core::prelude::*;
 
-    pub use crate::models::WithModels;
+    pub use super::models::WithModels;
 }
 
 pub mod models;

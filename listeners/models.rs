@@ -8,6 +8,7 @@ use pumphouse::prelude::Builder;
 /// Adds models to a builder.
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use std::sync::Arc;
 /// use pumphouse::model::Scripted;
 /// use pumphouse::prelude::*;
@@ -20,6 +21,7 @@ use pumphouse::prelude::Builder;
 /// A factory is given the models by [`Factory::with`](pumphouse::engine::Factory::with):
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use pumphouse::model::{Models, UnknownModel};
 /// use pumphouse::prelude::*;
 /// use serde::Deserialize;

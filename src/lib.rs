@@ -34,9 +34,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Without any of its features this crate has payloads, a log in memory, listeners, the pump and its
-//! simulator. `sqlite`, `json-schema`, `models`, `tokenizers`, `tools`, `pdf` and `server` add the
-//! rest, and are on by default; `otel` isn't. Most modules are crates of their own, and
+//! Without any of its features this crate has payloads, a log in memory, listeners, the pump and
+//! its simulator. `sqlite`, `json-schema`, `models`, `tokenizers`, `tools`, `pdf` and `server` add
+//! the rest, and are on by default; `otel` isn't. Most modules are crates of their own, and
 //! `ARCHITECTURE.md` describes the path of a message through them.
 
 extern crate self as pumphouse;

@@ -259,12 +259,13 @@ fn organism(log: Arc<dyn Log>) -> Builder {
 
 /// Lifts the limits that these rows would exceed.
 fn limits() -> Limits {
-    let mut limits = Limits::default();
-    limits.tree_messages_max = UNLIMITED;
-    limits.tree_children_max = UNLIMITED;
-    limits.tree_seconds_max = UNLIMITED;
-    limits.chain_max = usize::MAX;
-    limits.repeats_max = usize::MAX;
-    limits.unconsumed_max = usize::MAX;
-    limits
+    Limits {
+        tree_messages_max: UNLIMITED,
+        tree_children_max: UNLIMITED,
+        tree_seconds_max: UNLIMITED,
+        chain_max: usize::MAX,
+        repeats_max: usize::MAX,
+        unconsumed_max: usize::MAX,
+        ..Limits::default()
+    }
 }

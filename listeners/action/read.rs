@@ -86,6 +86,7 @@ impl Error for Mistakes {}
 /// Fails with all [`Mistakes`] in the action.
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use pumphouse::listeners::action::{read, words::Mode};
 /// use pumphouse::reply::{Config, Parser, What};
 ///

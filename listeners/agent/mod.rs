@@ -1,6 +1,7 @@
 //! Agents: listeners that answer with the help of a model.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use std::sync::Arc;
 //! use pumphouse::listeners::{agent::{Agent, words::Response}, core, agent_support};
 //! use pumphouse::model::Scripted;

@@ -117,7 +117,8 @@ impl TurnContext {
     }
 }
 
-/// Builds a generation from the recorded parts of an incomplete reply. Native calls keep their form.
+/// Builds a generation from the recorded parts of an incomplete reply. Native calls keep their
+/// form.
 fn cut(sent: &[Entry]) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {

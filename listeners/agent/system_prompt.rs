@@ -1,8 +1,8 @@
-//! The system prompt of an agent with the configuration for reading
-//! replies and the tools that the model is offered.
+//! The system prompt of an agent with the configuration for reading replies and the tools that the
+//! model is offered.
 //!
-//! The protocol comes first and the agent's own prompt after it, so that the prompts of agents share
-//! a prefix.
+//! The protocol comes first and the agent's own prompt after it, so that the prompts of agents
+//! share a prefix.
 
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@ use super::words::AgentContext;
 /// a context has no variables.
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use pumphouse::listeners::agent_context::{CallingAgent, Variables};
 /// use pumphouse::prelude::*;
 ///

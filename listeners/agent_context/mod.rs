@@ -4,6 +4,7 @@
 //! A handler that takes a [`CallingAgent`] learns for which agent it works:
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use pumphouse::listeners::agent_context::CallingAgent;
 //! use pumphouse::prelude::*;
 //!

@@ -1,6 +1,7 @@
 //! The conditions of triggers, workflow steps and actions, such as `metadata.status == "CODING"`.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use pumphouse::listeners::condition::{Condition, Type};
 //! use serde_json::json;
 //!
@@ -113,6 +114,7 @@ impl Condition {
     /// field below `path`, and its value says what the field must be.
     ///
     /// ```
+    /// # extern crate pumphouse_listeners as pumphouse;
     /// use pumphouse::listeners::condition::Condition;
     /// use serde_json::json;
     ///

@@ -2,6 +2,7 @@
 //! prompts show beside the thread's history, such as the time or the load of the machine.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use std::time::Duration;
 //! use pumphouse::listeners::feed::{Definition, Feeds, Source};
 //!

@@ -6,6 +6,7 @@ use pumphouse::prelude::*;
 /// How an agent's prompts show its feeds. A field that isn't set has its default.
 ///
 /// ```
+/// # extern crate pumphouse_listeners as pumphouse;
 /// use pumphouse::listeners::feed::injection::{BlockForm, Injection};
 /// use pumphouse::listeners::feed::Feeds;
 ///

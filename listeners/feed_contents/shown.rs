@@ -268,8 +268,8 @@ const TAG: &str = "context_feed";
 impl PromptFeeds {
     /// The texts of the feeds, one for each position in the prompt: before the system text, after
     /// it, and at the end. A position without feeds has an empty text. A feed that would make all
-    /// feeds together too large is replaced by a note that says so. Markers end with the mark, unless
-    /// it is empty.
+    /// feeds together too large is replaced by a note that says so. Markers end with the mark,
+    /// unless it is empty.
     #[must_use]
     pub fn texts(&self, mark: &str) -> [String; 3] {
         let blocks = self.blocks(mark);

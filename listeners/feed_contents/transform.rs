@@ -1,6 +1,7 @@
 //! Transforms: they select and format the part of a source's answer that a feed shows.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use pumphouse::listeners::feed::{Definition, Source};
 //! use pumphouse::listeners::feed::definition::Transform;
 //!

@@ -1,6 +1,7 @@
 //! Metadata: fields in which an agent reports its own state.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use pumphouse::listeners::metadata::{Field, Fields, Kind};
 //!
 //! let status = Field::choice("status", ["IDLE", "CODING"]).default("IDLE");

@@ -2,6 +2,7 @@
 //! first; or seven with the year last.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use jiff::tz::TimeZone;
 //! use pumphouse::listeners::timer::cron;
 //!

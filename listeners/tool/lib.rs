@@ -62,10 +62,11 @@ pub use command::orphans::{Orphans, adopt_orphans};
 /// returns `None`.
 ///
 /// Some listeners start this executable again, as a helper process that runs a program, or reads a
-/// PDF or a database. So a program whose `main` isn't [`pumphouse::cli()`] must call this function
+/// PDF or a database. So a program whose `main` isn't `pumphouse::cli()` must call this function
 /// before everything else.
 ///
 /// ```
+/// # extern crate pumphouse_tools as pumphouse;
 /// use pumphouse::listeners::tool::child_process;
 ///
 /// assert!(child_process(std::env::args_os()).is_none());

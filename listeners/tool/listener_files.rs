@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// The files of a listener that no program of `command` or `shell` may use. A listener declares
-/// them with [`Listener::extension`](pumphouse::Listener::extension).
+/// them with [`Listener::extension`](pumphouse::listener::Listener::extension).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ListenerFiles {

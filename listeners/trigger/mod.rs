@@ -2,6 +2,7 @@
 //! and events, and at set times.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use pumphouse::listeners::metadata::{Field, Fields};
 //! use pumphouse::listeners::trigger::Triggers;
 //! use pumphouse::listeners::workflow::Workflow;
@@ -24,7 +25,7 @@
 //!
 //! An agent with the setting `has_triggers` reports each change of its metadata to `trigger`.
 //! Triggers of the whole organism are [`EventRule`]s. A
-//! [`TriggerSource`](pumphouse::trigger_source::TriggerSource) reports entries and times to them,
+//! `pumphouse::trigger_source::TriggerSource` reports entries and times to them,
 //! and clients report events with the payload `trigger`. The listener records its decisions, and
 //! begins the runs in the same batch. A run has a thread of its own below the thread of the
 //! message. An agent whose change fired the trigger doesn't wait for the run. `docs/workflows.md`

@@ -1,26 +1,27 @@
 //! Workflows: listeners that call other listeners, step by step, as a file says.
 //!
 //! ```
+//! # extern crate pumphouse_listeners as pumphouse;
 //! use pumphouse::listeners::workflow::{Workflow, words::WorkflowResult};
-//! use pumphouse::listeners::{core, agent_support, tool::calculate::calculate};
+//! use pumphouse::listeners::{core, agent_support, echo};
 //! use pumphouse::prelude::*;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let workflow = Workflow::from_json(serde_json::json!({
-//!     "name": "halve",
+//!     "name": "greet",
 //!     "steps": [
-//!         {"name": "sum", "target": "calculate", "parameters": {"expression": "40 + 2"}},
-//!         {"name": "half", "target": "calculate", "condition": "previous_steps_success",
-//!          "parameters": {"expression": "${steps.sum} / 2"}},
+//!         {"name": "name", "target": "echo", "parameters": {"text": "Ada"}},
+//!         {"name": "greeting", "target": "echo", "condition": "previous_steps_success",
+//!          "parameters": {"text": "Hello, ${steps.name}!"}},
 //!     ],
-//!     "outputs": {"half": "${steps.half}"},
+//!     "outputs": {"greeting": "${steps.greeting}"},
 //! }))?;
 //! let run = workflow.run(&serde_json::Map::new())?;
-//! let all = (core(), agent_support(), calculate(), workflow.listener());
+//! let all = (core(), agent_support(), echo::echo(), workflow.listener());
 //! let pump = pumphouse::builder().with(all).build()?.start();
 //! let result: WorkflowResult = pump.ask_element(run).await?.decode()?;
-//! assert_eq!(result.outputs.0, serde_json::json!({"half": "21"}));
+//! assert_eq!(result.outputs.0, serde_json::json!({"greeting": "Hello, Ada!"}));
 //! # pump.shutdown().await?;
 //! # Ok(()) }
 //! ```

@@ -8,6 +8,7 @@ use crate::wire::meta::{self, Following};
 /// A thread that a client follows.
 ///
 /// ```no_run
+/// # extern crate pumphouse_client as pumphouse;
 /// use pumphouse::ThreadId;
 /// use pumphouse::client::Client;
 ///

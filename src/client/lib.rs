@@ -1,32 +1,29 @@
 //! The client of a pump. It connects to a door, pushes payloads, and gets the answers and the
 //! messages that follow.
 //!
-//! ```
+//! ```no_run
+//! # extern crate pumphouse_client as pumphouse;
 //! use pumphouse::client::{Client, Incoming, Push};
-//! use pumphouse::door::{Options, Tcp};
-//! use pumphouse::listeners::{self, echo::Echo};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let door = Tcp::bind("127.0.0.1:0", Options::default()).await?;
-//! # let address = door.local_addr();
-//! # let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
-//! let mut client = Client::connect(address).await?;
-//! client.push(&Push::of(&Echo { text: "hello".into() })?);
+//! let mut client = Client::connect("127.0.0.1:8765").await?;
+//! let echo = "<echo xmlns='https://xml-pipeline.org/ns/echo/v1'><text>hi</text></echo>";
+//! client.push(&Push::text(echo)?);
 //! client.finish().await?;
 //! while let Some(incoming) = client.recv().await? {
 //!     if let Incoming::Message(message) = incoming {
-//!         assert_eq!(message.decode::<Echo>()?.text, "hello");
+//!         println!("{}: {:?}", message.from, message.payload);
 //!     }
 //! }
-//! # pump.shutdown().await?;
 //! # Ok(()) }
 //! ```
 
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-use crate as client;
+#[doc(hidden)]
+pub use crate as client;
 use pumphouse_core::wire;
 use pumphouse_ground::{address, clock, id, name, xml};
 use pumphouse_tls as tls_trust;
@@ -51,7 +48,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
-use crate::id::{EntryId, ThreadId};
+use crate::id::EntryId;
+#[doc(hidden)]
+pub use crate::id::ThreadId;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{Framing, Profile, Splitter};

@@ -73,8 +73,7 @@ pub struct Message {
     pub cause: Option<EntryId>,
     /// When the pump accepted the message, in ISO 8601.
     pub time: Option<String>,
-    /// Whether the message's entry is a failure, as
-    /// [`is_failure`](crate::listener::Entry::is_failure) says.
+    /// Whether the message's entry is a failure, as `Entry::is_failure` says.
     pub failed: bool,
     /// Why the message came.
     pub shown: Shown,

@@ -20,12 +20,13 @@ use crate::wire::Code;
 /// the thread's entries, and gets none twice.
 ///
 /// ```no_run
+/// # extern crate pumphouse_client as pumphouse;
 /// use pumphouse::client::{Incoming, Push, Resuming};
-/// use pumphouse::listeners::echo::Echo;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut client = Resuming::new("pump.example:8765".parse()?).token("s3cret");
-/// let number = client.push(&Push::of(&Echo { text: "hello".into() })?).await?;
+/// let echo = "<echo xmlns='https://xml-pipeline.org/ns/echo/v1'><text>hi</text></echo>";
+/// let number = client.push(&Push::text(echo)?).await?;
 /// loop {
 ///     match client.recv().await? {
 ///         Incoming::Accepted { push, .. } if push == number => break,

@@ -1,5 +1,5 @@
-//! The core of Pumphouse: payloads, listeners, the pump that runs them, and its simulator. A program
-//! that needs no models, tools or doors needs no more than this.
+//! The core of Pumphouse: payloads, listeners, the pump that runs them, and its simulator. A
+//! program that needs no models, tools or doors needs no more than this.
 //!
 //! The modules stand in the order of their dependencies: each may use only the modules above it.
 

@@ -30,6 +30,7 @@ const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pum
 /// for all these doors. A connection ends if its token is no longer in the list.
 ///
 /// ```
+/// # extern crate pumphouse_door as pumphouse;
 /// use pumphouse::door::Tokens;
 ///
 /// let tokens = Tokens::parse("# who may come in\nfeeder:s3cret\nops:t0psecret:operator\n")?;

@@ -9,10 +9,11 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-use crate as door;
-use pumphouse_core::{engine, listener, wire};
+#[doc(hidden)]
+pub use crate as door;
+#[doc(hidden)]
+pub use pumphouse_core::{builder, engine, listener, wire};
 use pumphouse_ground::{clock, id, limits, name, regular_file, xml};
-use pumphouse_log as log;
 
 mod client_tokens;
 mod wrong_tokens;

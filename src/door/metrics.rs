@@ -43,14 +43,14 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// A door that shows metrics over HTTP at the path `/metrics`.
 ///
 /// ```
+/// # extern crate pumphouse_door as pumphouse;
 /// use pumphouse::door::Metrics;
-/// use pumphouse::listeners;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let door = Metrics::bind("127.0.0.1:0").await?;
 /// println!("metrics at http://{}/metrics", door.local_addr());
-/// let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
+/// let pump = pumphouse::builder().with(door).build()?.start();
 /// # pump.shutdown().await?;
 /// # Ok(()) }
 /// ```
@@ -75,6 +75,7 @@ impl fmt::Debug for Source {
 /// Metrics of one name, which differ by their labels.
 ///
 /// ```
+/// # extern crate pumphouse_door as pumphouse;
 /// use pumphouse::door::Family;
 ///
 /// let family = Family::gauge("rooms", "Rooms of the house.");

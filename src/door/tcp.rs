@@ -32,14 +32,14 @@ const TLS_HANDSHAKE: u8 = 0x16;
 /// A door that listens on TCP, with TLS or without.
 ///
 /// ```
+/// # extern crate pumphouse_door as pumphouse;
 /// use pumphouse::door::{Options, Tcp};
-/// use pumphouse::listeners;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let door = Tcp::bind("127.0.0.1:0", Options::default()).await?;
 /// println!("listening on {}", door.local_addr());
-/// let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
+/// let pump = pumphouse::builder().with(door).build()?.start();
 /// # pump.shutdown().await?;
 /// # Ok(()) }
 /// ```

@@ -28,6 +28,7 @@ const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// the old ones.
 ///
 /// ```no_run
+/// # extern crate pumphouse_door as pumphouse;
 /// use pumphouse::door::{Options, Tcp, Tls};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

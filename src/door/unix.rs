@@ -31,15 +31,15 @@ use crate::listener::Boxed;
 /// and is an operator. A client that begins with `<authenticate>` has its token's identity instead.
 ///
 /// ```
+/// # extern crate pumphouse_door as pumphouse;
 /// use pumphouse::door::{Options, Unix};
-/// use pumphouse::listeners;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("pump.sock");
 /// let door = Unix::at(&path, Options::default()).await?;
-/// let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
+/// let pump = pumphouse::builder().with(door).build()?.start();
 /// # pump.shutdown().await?;
 /// assert!(!path.exists(), "the file goes when the door closes");
 /// # Ok(()) }

@@ -44,7 +44,7 @@ pub fn accepting_factories(builder: &mut Builder) {
 }
 
 /// Registers the factories of all listeners of the house staff that `use:` in a manifest may name.
-/// [`cli`](crate::cli::main) calls this.
+/// `pumphouse::cli` calls this.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));

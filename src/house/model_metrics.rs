@@ -7,6 +7,7 @@ use crate::model::{Asking, Load, Models};
 /// models that have limits, and how often each model of a router answered or failed.
 ///
 /// ```
+/// # extern crate pumphouse_organism as pumphouse;
 /// use pumphouse::door::Metrics;
 /// use pumphouse::listeners::model_metrics;
 /// use pumphouse::model::Models;

@@ -24,6 +24,7 @@ mod lifecycle;
 mod setting;
 mod door_access;
 mod spec;
+mod taken;
 mod on_each;
 mod run_traits;
 mod presets;

@@ -100,7 +100,8 @@ impl View {
 /// takes it back. A handler that takes a [`View`] registers this fold.
 ///
 /// A clear is an entry `context-cleared`. It hides the entries from number 2 to its `upto`, except
-/// those in its `except`. A clear never hides its request or later entries. When several clears are in force, an entry is hidden if any of them hides it.
+/// those in its `except`. A clear never hides its request or later entries. When several clears are
+/// in force, an entry is hidden if any of them hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
     /// For each clear, the oldest first: the entries that this clear and all earlier ones hide.

@@ -7,7 +7,8 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-use crate as log;
+#[doc(hidden)]
+pub use crate as log;
 #[cfg(feature = "sqlite")]
 use pumphouse_ground::{atomic_file, limits, own_files};
 use pumphouse_ground::{clock, id, name};
@@ -23,6 +24,7 @@ mod admit;
 mod verify;
 mod interface;
 #[cfg(any(test, feature = "conformance"))]
+#[allow(clippy::unwrap_used, reason = "it is tests, for logs of other crates, too")]
 pub mod conformance;
 mod open_entries;
 mod memory;

@@ -14,7 +14,7 @@ const PAGE: usize = 1_024;
 ///
 /// ```
 /// # extern crate pumphouse_log as pumphouse;
-/// # use pumphouse::prelude::*;
+/// # use pumphouse_ground::ThreadId;
 /// # use pumphouse::log::{Log, Pages};
 /// # async fn count(log: &dyn Log, thread: &ThreadId) -> Result<usize, pumphouse::log::Error> {
 /// let (mut pages, mut count) = (Pages::of(log, thread), 0);

@@ -51,6 +51,7 @@ impl Manifest {
     /// use.
     ///
     /// ```
+    /// # extern crate pumphouse_organism as pumphouse;
     /// use std::path::Path;
     /// use pumphouse::listeners;
     /// use pumphouse::manifest::Manifest;

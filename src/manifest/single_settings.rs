@@ -68,8 +68,9 @@ impl Manifest {
     /// the key `doors`.
     ///
     /// ```
+    /// # extern crate pumphouse_organism as pumphouse;
     /// use std::path::Path;
-    /// use pumphouse::client::Address;
+    /// # use pumphouse_ground::address::Address;
     /// use pumphouse::manifest::Manifest;
     ///
     /// let read = |text: &str| {

@@ -15,6 +15,7 @@ const PAGE_BYTES: u64 = 32 << 10;
 /// An image or a document in a message.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::Attached;
 ///
 /// let image = Attached::new("image/png", b"\x89PNG");
@@ -70,6 +71,7 @@ impl Attached {
 /// that begin with `image/`. Case is ignored.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::takes;
 ///
 /// let types = ["image/*".to_owned(), "application/pdf".to_owned()];
@@ -91,6 +93,7 @@ pub fn takes(types: &[String], media_type: &str) -> bool {
 /// Whether a text is a media type without parameters, or a range of media types, such as `image/*`.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::is_media_range;
 ///
 /// assert!(is_media_range("application/pdf") && is_media_range("image/*"));
@@ -110,6 +113,7 @@ pub fn is_media_range(text: &str) -> bool {
 /// PDF. None for anything else.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::media_type_of;
 ///
 /// assert_eq!(media_type_of(b"GIF89a\x01\0\x01\0"), Some("image/gif"));

@@ -181,7 +181,8 @@ impl fmt::Debug for Tokenizer {
     }
 }
 
-#[cfg(all(test, feature = "tokenizers"))]
+#[cfg(test)]
+#[cfg(feature = "tokenizers")]
 mod tests {
     use super::*;
     use crate::model::interface::{Boxed, Reply};

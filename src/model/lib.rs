@@ -3,6 +3,7 @@
 //! This module knows no threads, no listeners and no engine: a prompt goes in, pieces come out.
 //!
 //! ```
+//! # extern crate pumphouse_model as pumphouse;
 //! use pumphouse::model::{Model, Piece, Prompt, Scripted};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -25,8 +26,11 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-use crate as model;
-use pumphouse_ground::{bounded_yaml, clock, limits, regular_file, schema, secret, xml};
+#[doc(hidden)]
+pub use crate as model;
+#[doc(hidden)]
+pub use pumphouse_ground::secret;
+use pumphouse_ground::{bounded_yaml, clock, limits, regular_file, schema, xml};
 use pumphouse_tls as tls_trust;
 
 mod error;

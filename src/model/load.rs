@@ -3,6 +3,7 @@
 /// The load of a model with limits.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use std::sync::Arc;
 /// use pumphouse::model::{Bounded, Model, Scripted};
 ///

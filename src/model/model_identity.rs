@@ -6,6 +6,7 @@ use std::sync::Arc;
 /// The identity of a model, part by part, as `pumphouse models` lists it.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Model, Price, PriceSource, Remote, Wire};
 ///
 /// let settings = Remote::at(Wire::Ollama, Wire::Ollama.home(), "gemma");

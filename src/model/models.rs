@@ -10,6 +10,7 @@ use crate::schema::nearest;
 /// Maps names to models. The `model` keys of a manifest refer to these names.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use std::sync::Arc;
 /// use pumphouse::model::{Models, Scripted};
 ///

@@ -76,6 +76,7 @@ impl Call {
 /// when the calls of the reply go back. Other wires can't read it.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Signed, Wire};
 ///
 /// let block = r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#;

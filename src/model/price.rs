@@ -5,6 +5,7 @@ use crate::model::usage::Usage;
 /// The price of a model's tokens, in whatever currency the operator uses.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Price, Usage};
 ///
 /// // 0.15 for a million tokens of prompts, 0.60 for a million tokens of replies.

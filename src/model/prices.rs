@@ -19,6 +19,7 @@ const PRICES_BYTES_MAX: u64 = 256 << 10;
 /// A table of the prices and windows of providers' models.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Price, Prices};
 ///
 /// let prices: Prices = "

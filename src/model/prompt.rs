@@ -140,6 +140,7 @@ impl Tool {
 /// not every model can be held to one.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Format, Prompt};
 ///
 /// let schema = serde_json::json!({ "type": "object", "properties": {}, "required": [] });
@@ -214,6 +215,7 @@ impl Prompt {
     /// `[ada #7f3a9c]` are left out. Each text is on one line, and commas separate several texts.
     ///
     /// ```
+    /// # extern crate pumphouse_model as pumphouse;
     /// use pumphouse::model::Prompt;
     ///
     /// let told = "[ada #7f3a9c]\n<ask xmlns=\"urn:x\"><of>AI</of><for>a &lt; b</for></ask>";

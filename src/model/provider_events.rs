@@ -33,14 +33,14 @@ impl ProviderEvent {
 /// share their queues.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{ProviderEvents, Remote, Wire};
-/// use pumphouse::sink::{Files, Sink};
 ///
 /// let events = ProviderEvents::default();
 /// let wire = Wire::OpenAiChat;
 /// let model = Remote::at(wire, wire.home(), "gpt-4o-mini").events(&events, "small").build()?;
-/// let sink = Sink::files("sse", Files::at("{thread_id}/sse-stream.jsonl")?).only_raw(&events);
-/// # let _ = (model, sink);
+/// let at_most_a_thousand = events.watch(1_000);
+/// # let _ = (model, at_most_a_thousand);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

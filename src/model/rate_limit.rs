@@ -27,6 +27,7 @@ const TOKENS_MIN: u64 = 100;
 /// turns are served round robin, so that an agent with many threads doesn't hold up the others.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use std::sync::Arc;
 /// use pumphouse::model::{Bounded, Model, Scripted};
 ///

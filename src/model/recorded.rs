@@ -12,6 +12,7 @@ use crate::model::script::Script;
 /// A model that repeats the replies of a record, each to the prompt that it was recorded for.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Kind, Model, Prompt, Recorded, Script, Take};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

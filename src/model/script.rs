@@ -9,6 +9,7 @@ use crate::model::usage::Usage;
 /// A reply that is written in advance: its pieces, its speed, and its end.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use std::time::Duration;
 /// use pumphouse::model::{Kind, Script};
 ///

@@ -26,6 +26,7 @@ const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 /// A model with scripted replies.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Scripted, Script};
 ///
 /// // Its first reply, its second, and no third.

@@ -23,6 +23,7 @@ use sse_stream::{Sse, SseByteStream};
 /// Decodes events from bytes.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::sse::Decoder;
 ///
 /// let mut decoder = Decoder::new(1_024);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 /// A wire: the form of a provider's requests and replies.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::Wire;
 ///
 /// assert_eq!("gemini".parse(), Ok(Wire::Gemini));

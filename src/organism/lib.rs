@@ -6,13 +6,17 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
+#[doc(hidden)]
+pub use pumphouse_core::builder;
 use pumphouse_core::{engine, entry_json, follower, listener, wire};
-use pumphouse_door as door;
+#[doc(hidden)]
+pub use pumphouse_door as door;
 use pumphouse_ground::{
     address, bounded_yaml, clock, id, limits, name, own_files, regular_file, schema, secret, xml,
 };
 use pumphouse_log as log;
-use pumphouse_model as model;
+#[doc(hidden)]
+pub use pumphouse_model as model;
 #[cfg(feature = "otel")]
 use pumphouse_otel as otel;
 use pumphouse_reply as reply;

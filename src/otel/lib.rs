@@ -7,6 +7,7 @@
 //! [`Collector`] sends them. `docs/opentelemetry.md` is the manual.
 //!
 //! ```
+//! # extern crate pumphouse_otel as pumphouse;
 //! use pumphouse::otel::{SpanId, TraceId};
 //! use pumphouse::{EntryId, ThreadId};
 //!
@@ -18,10 +19,14 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-use crate as otel;
+#[doc(hidden)]
+pub use crate as otel;
 use pumphouse_core::{listener, wire};
+#[doc(hidden)]
+pub use pumphouse_ground::{EntryId, ThreadId};
 use pumphouse_ground::{id, xml};
-use pumphouse_log as log;
+#[doc(hidden)]
+pub use pumphouse_log as log;
 use pumphouse_tls as tls_trust;
 
 pub mod names;

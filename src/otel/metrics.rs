@@ -72,6 +72,7 @@ const SAID: [Named; 6] = [
 /// Histograms of tokens and durations since a time.
 ///
 /// ```
+/// # extern crate pumphouse_otel as pumphouse;
 /// use pumphouse::otel::Metrics;
 ///
 /// let metrics = Metrics::since(1_700_000_000_000_000);

@@ -18,6 +18,7 @@ const THREADS_MAX: usize = 4_096;
 /// Makes spans of a log.
 ///
 /// ```
+/// # extern crate pumphouse_otel as pumphouse;
 /// # use std::sync::Arc;
 /// # use pumphouse::log::{Log, MemoryLog};
 /// # use pumphouse::otel::Projection;

@@ -37,7 +37,8 @@
 extern crate self as pumphouse;
 
 // The modules name each other, and those of the crates below, by their paths in `pumphouse`.
-use crate as reply;
+#[doc(hidden)]
+pub use crate as reply;
 use pumphouse_ground::{bounded_yaml, limits, schema, xml};
 
 mod body;

@@ -10,11 +10,11 @@ use crate::clock;
 use crate::door::{Options, Tcp, Tokens};
 use crate::engine::Builder;
 use crate::limits::XmlLimits;
-use crate::log::MemoryLog;
 use crate::scene::{Line, Scene, Stage, play};
 use crate::wire::Payload;
 use crate::wire::core::{Authenticate, Authenticated};
 use crate::xml::{self, Element, Profile, Splitter};
+use pumphouse_log::MemoryLog;
 
 /// The speaker that has no token.
 const STRANGER: &str = "stranger";

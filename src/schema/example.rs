@@ -24,7 +24,7 @@ const LENGTH_MAX: usize = 4_096;
 /// use pumphouse::Name;
 /// use pumphouse::schema::{self, Content, Field, Kind, Occurs, Scalar, Schema, Shape};
 ///
-/// let field = |name: &'static str, scalar| Field::new(name, "", Kind::Scalar(scalar), Occurs::One);
+/// let field = |name: &'static str, it| Field::new(name, "", Kind::Scalar(it), Occurs::One);
 /// let fields = vec![field("who", Scalar::String), field("times", Scalar::I64)];
 /// let shape = Shape::new("greet", "Greets somebody.", Vec::new(), Content::Sequence(fields));
 /// let greet = Schema::new(Name::new("urn:x", "greet"), shape);

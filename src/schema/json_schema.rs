@@ -23,8 +23,8 @@ pub const XML: &str = "xml";
 /// use pumphouse::Name;
 /// use pumphouse::schema::{self, Content, Field, Kind, Occurs, Scalar, Schema, Shape};
 ///
-/// let field = |name: &'static str, occurs| Field::new(name, "", Kind::Scalar(Scalar::String), occurs);
-/// let fields = vec![field("message", Occurs::One), field("path", Occurs::Many)];
+/// let text = |name: &'static str, it| Field::new(name, "", Kind::Scalar(Scalar::String), it);
+/// let fields = vec![text("message", Occurs::One), text("path", Occurs::Many)];
 /// let shape = Shape::new("commit", "Commits.", Vec::new(), Content::Sequence(fields));
 /// let commit = Schema::new(Name::new("urn:x", "commit"), shape);
 ///

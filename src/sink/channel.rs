@@ -58,6 +58,7 @@ impl Sender {
 /// A manifest's sink of the type `return`: the program that embeds the pump receives its items.
 ///
 /// ```
+/// # extern crate pumphouse_organism as pumphouse;
 /// use pumphouse::manifest::Manifest;
 ///
 /// let yaml = b"listeners: [{use: echo}]\nsinks: [{type: return, name: ui, buffer_size: 16}]\n";

@@ -27,6 +27,7 @@ const OPEN_MAX: usize = 16;
 /// The files that a sink writes JSON lines into.
 ///
 /// ```
+/// # extern crate pumphouse_organism as pumphouse;
 /// use pumphouse::sink::{Files, Sink};
 ///
 /// let files = Files::at("sinks/{thread_id}/stream.jsonl")?.max_size(1 << 20).keep(3);

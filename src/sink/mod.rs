@@ -39,6 +39,7 @@ pub use websocket::WebSocket;
 /// A destination for the entries of a pump's log, live payloads and events of providers.
 ///
 /// ```
+/// # extern crate pumphouse_organism as pumphouse;
 /// use pumphouse::sink::{Item, Sink};
 /// use pumphouse::listeners::{self, echo::Echo};
 ///

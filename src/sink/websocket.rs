@@ -42,6 +42,7 @@ const BESIDE_BYTES_MAX: usize = 256 * 1024;
 /// A WebSocket that a sink sends to.
 ///
 /// ```
+/// # extern crate pumphouse_organism as pumphouse;
 /// use pumphouse::sink::{Sink, WebSocket};
 ///
 /// let ui = WebSocket::at("ws://localhost:8080/events")?.reconnect_attempts(5);

@@ -36,6 +36,7 @@ const FILE: &str = "triggers";
 /// Reports entries and times to the listener `trigger`.
 ///
 /// ```
+/// # extern crate pumphouse_organism as pumphouse;
 /// use std::time::Duration;
 ///
 /// use pumphouse::listeners::echo::Echo;

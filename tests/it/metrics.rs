@@ -33,8 +33,8 @@ async fn house() -> House {
     let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await.unwrap();
     let metrics = Metrics::bind("127.0.0.1:0").await.unwrap();
     let (at, shown) = (door.local_addr(), metrics.local_addr());
-    let mut limits = Limits::default();
-    limits.linger_time_max = std::time::Duration::from_millis(200);
+    let limits =
+        Limits { linger_time_max: std::time::Duration::from_millis(200), ..Limits::default() };
     let builder = pumphouse::builder().with(pumphouse::listeners::standard()).limits(limits);
     let pump = builder.with((door, metrics)).build().unwrap().start();
     House { pump, door: at, metrics: shown }

@@ -129,6 +129,7 @@ async fn answer(Calculate { expression, values }: Calculate) -> Result<Calculate
 /// Works out an expression.
 ///
 /// ```
+/// # extern crate pumphouse_tools as pumphouse;
 /// use pumphouse::listeners::tool::calculate::{Problem, evaluate};
 /// assert_eq!(evaluate("6 * 7"), Ok("42".to_owned()));
 /// assert_eq!(evaluate("1 / 0"), Err(Problem::DivisionByZero { column: 3 }));

@@ -35,12 +35,13 @@ static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process the parent of orphans among its descendants, until the returned value is
 /// dropped. Programs whose supervisor was killed are then ended by this process, also when the
-/// value is dropped. [`pumphouse::cli()`] does so; a program of your own may, too. Its own children
+/// value is dropped. `pumphouse::cli()` does so; a program of your own may, too. Its own children
 /// aren't ended, nor what these leave.
 ///
 /// On systems other than Linux, this does nothing.
 ///
 /// ```
+/// # extern crate pumphouse_tools as pumphouse;
 /// let orphans = pumphouse::listeners::tool::adopt_orphans();
 /// // Here the pump is started, and shut down again.
 /// drop(orphans);

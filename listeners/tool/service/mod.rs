@@ -114,8 +114,8 @@ impl Settings {
     }
 }
 
-/// The settings of requests for one agent. Write `..AgentSettings::default()` for the others: a later
-/// version may have more.
+/// The settings of requests for one agent. Write `..AgentSettings::default()` for the others: a
+/// later version may have more.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct AgentSettings {
     /// A file with the agent's own token. The default is the service's `auth`.

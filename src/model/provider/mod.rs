@@ -38,6 +38,7 @@ pub use built_in::of_wire;
 /// read. `docs/models.md` describes provider files.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Provider, Remote, Wire};
 ///
 /// let provider: Provider = "
@@ -88,6 +89,7 @@ impl Provider {
     /// [`built_in_names`](Provider::built_in_names).
     ///
     /// ```
+    /// # extern crate pumphouse_model as pumphouse;
     /// use pumphouse::model::Provider;
     ///
     /// let text = Provider::built_in("anthropic").unwrap();

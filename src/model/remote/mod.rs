@@ -37,6 +37,7 @@ pub use settings::{NoModel, Settings};
 /// machine.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::{Remote, Wire};
 /// use pumphouse::secret::Secret;
 ///

@@ -193,6 +193,7 @@ impl Settings {
     /// Values that are set already stay.
     ///
     /// ```
+    /// # extern crate pumphouse_model as pumphouse;
     /// use pumphouse::model::{Model, Prices, Remote, Wire};
     ///
     /// let wire = Wire::OpenAiChat;

@@ -26,6 +26,7 @@ use crate::secret::Secret;
 /// begins, the next is asked.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use std::sync::Arc;
 /// use pumphouse::model::{Kind, Model, Piece, Policy, Prompt, Router, Script, Scripted};
 ///
@@ -66,6 +67,7 @@ pub struct Router {
 /// The order in which a router asks its models.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::Policy;
 ///
 /// assert_eq!("round_robin".parse(), Ok(Policy::RoundRobin));

@@ -100,6 +100,7 @@ impl Wire {
 /// How much a model is to reason before it answers.
 ///
 /// ```
+/// # extern crate pumphouse_model as pumphouse;
 /// use pumphouse::model::Effort;
 ///
 /// assert_eq!("high".parse(), Ok(Effort::High));

@@ -59,8 +59,7 @@ fn a_call_of_an_agent_in_the_same_thread_ends_with_its_final_response() {
         1 => partial,
         _ => "<response>Whole.</response>",
     });
-    let mut settings = Settings::default();
-    settings.agent_calls = Calls::SameThread;
+    let settings = Settings { agent_calls: Calls::SameThread, ..Settings::default() };
     let helper = Agent::new("helper", Arc::new(world.timed(helper))).settings(settings);
     let call = r#"<action id="h">{"name": "helper", "parameters": {"text": "Go."}}</action>"#;
     let lead = Scripted::new(move |prompt: &Prompt, _| {

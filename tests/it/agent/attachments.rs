@@ -191,8 +191,7 @@ async fn photographed(dialect: Dialect, first: Script) -> Vec<PromptMessage> {
         kept.lock().unwrap().push(prompt.clone());
         if turn == 1 { first.clone() } else { Script::text("<response>A cat.</response>") }
     });
-    let mut settings = Settings::default();
-    settings.dialect = dialect;
+    let settings = Settings { dialect, ..Settings::default() };
     let agent = Agent::new("oracle", Arc::new(model.with_attachments(["image/*"])));
     let agent = agent.settings(settings).peers(["camera"]);
     let question = agent.ask("What is it?").unwrap();

@@ -14,8 +14,7 @@ const MORE: &str = "<response final=\"false\">More.</response>";
 
 /// The oracle with this model, whose replies have at most so many tokens.
 fn bounded(world: &World, model: Scripted, max_tokens: u32) -> Agent {
-    let mut settings = Settings::default();
-    settings.max_tokens = Some(max_tokens);
+    let settings = Settings { max_tokens: Some(max_tokens), ..Settings::default() };
     Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"]).settings(settings)
 }
 

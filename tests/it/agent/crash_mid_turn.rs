@@ -124,8 +124,7 @@ fn a_native_call_of_a_turn_that_a_stop_cut_is_shown_as_a_call_with_its_result() 
                 _ => Script::text("<response>Done.</response>"),
             }
         }));
-        let mut settings = Settings::default();
-        settings.dialect = Dialect::Native;
+        let settings = Settings { dialect: Dialect::Native, ..Settings::default() };
         Agent::new("oracle", Arc::new(Fickle(model))).settings(settings).peers(["tool"])
     };
     stopping(&world, &agent, &[80_000]);

@@ -12,8 +12,7 @@ use super::*;
 
 /// An agent of a dialect that says these, turn by turn, and what its model was shown.
 fn said(dialect: Dialect, replies: &[Script]) -> (World, ThreadId, Vec<Prompt>) {
-    let mut settings = Settings::default();
-    settings.dialect = dialect;
+    let settings = Settings { dialect, ..Settings::default() };
     said_with(&settings, replies)
 }
 
@@ -72,10 +71,8 @@ fn an_answer_that_reaches_its_limit_is_delivered_and_continued() {
         recalls(&world, &thread, &seen);
         told
     };
-    let mut native = Settings::default();
-    native.dialect = Dialect::Native;
-    let mut plain = Settings::default();
-    plain.text_is_response = Some(true);
+    let native = Settings { dialect: Dialect::Native, ..Settings::default() };
+    let plain = Settings { text_is_response: Some(true), ..Settings::default() };
     let limit = format!("[Your reply reached its limit of 100 tokens, and ends there. {GO_ON}");
     let broken = format!("[Previous response was interrupted. {GO_ON}");
     for settings in [&native, &plain] {
@@ -177,9 +174,11 @@ fn a_call_that_runs_in_between_shows_progress() {
 
 #[test]
 fn an_answer_with_a_schema_that_was_cut_is_asked_for_anew() {
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
-    settings.final_payloads = vec!["report".to_owned()];
+    let settings = Settings {
+        dialect: Dialect::Native,
+        final_payloads: vec!["report".to_owned()],
+        ..Settings::default()
+    };
     let whole = Script::text("{\"summary\": \"42\"}");
     let replies = [full(Script::text("{\"summary\": \"Part o")), whole];
     let (world, thread, seen) = said_with(&settings, &replies);
@@ -232,8 +231,7 @@ fn a_listener_that_asked_gets_all_of_an_answer_that_was_cut() {
         1 => full(Script::text("Part one, the 4")),
         _ => Script::text("8th ferry."),
     };
-    let mut plain = Settings::default();
-    plain.text_is_response = Some(true);
+    let plain = Settings { text_is_response: Some(true), ..Settings::default() };
     let helper = Agent::new("helper", Arc::new(world.timed(Scripted::new(helps))));
     let helper = helper.settings(plain);
     let lead = world.timed(Scripted::replies([

@@ -22,8 +22,10 @@ fn oracle(world: &World, replies: &[&str], finals: &[&str]) -> (Agent, Arc<Mutex
         let at = usize::try_from(turn).unwrap() - 1;
         replies.get(at).cloned().unwrap_or_else(|| "<response>Too many.</response>".to_owned())
     });
-    let mut settings = Settings::default();
-    settings.final_payloads = finals.iter().map(|it| (*it).to_owned()).collect();
+    let settings = Settings {
+        final_payloads: finals.iter().map(|it| (*it).to_owned()).collect(),
+        ..Settings::default()
+    };
     let agent = Agent::new("oracle", Arc::new(world.timed(model))).settings(settings);
     (agent.peers(["tool", "clerk", "timer"]), seen)
 }

@@ -298,8 +298,7 @@ fn a_prompt_that_is_still_too_large_hides_more_until_there_is_no_more_to_hide() 
 fn d8_so_many_tokens_of_messages_may_stay_instead_of_so_many_messages() {
     let long = format!("<response>{}</response>", "word ".repeat(1_000));
     let replies = [&*long, "<response>Short.</response>"].map(Script::text).to_vec();
-    let mut settings = Settings::default();
-    settings.context_keep = Keep::Tokens(100);
+    let settings = Settings { context_keep: Keep::Tokens(100), ..Settings::default() };
     let told = Told::with(replies, Some(1_500), settings);
     told.ask("And now?");
     // The newest message fits, the long one before it doesn't; and the first stays.

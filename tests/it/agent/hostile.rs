@@ -87,8 +87,7 @@ fn a_model_that_repeats_itself_ends_with_its_turns() {
             r#"<action id="a">{"name": "calculate", "parameters":
 {"expression": "1+1"}}</action>"#
         });
-        let mut settings = Settings::default();
-        settings.max_turns = 6;
+        let settings = Settings { max_turns: 6, ..Settings::default() };
         Agent::new("oracle", Arc::new(model)).settings(settings).peers(["calculate"])
     });
     let stopped = world.all::<Stopped>(&thread);
@@ -150,12 +149,14 @@ fn what_a_reply_ends_within_did_not_run_and_the_model_reads_it() {
 /// What comes of a server that does this with every request: why each turn failed.
 async fn over_http(acts: Vec<Act>) -> Vec<String> {
     let server = Server::start(vec![acts]).await;
-    let mut limits = ModelLimits::default();
-    limits.retries_max = 1;
-    limits.retry_time_min = Duration::from_millis(1);
-    limits.retry_time_max = Duration::from_millis(50);
-    limits.first_byte_time_max = Duration::from_millis(100);
-    limits.silence_time_max = Duration::from_millis(100);
+    let limits = ModelLimits {
+        retries_max: 1,
+        retry_time_min: Duration::from_millis(1),
+        retry_time_max: Duration::from_millis(50),
+        first_byte_time_max: Duration::from_millis(100),
+        silence_time_max: Duration::from_millis(100),
+        ..ModelLimits::default()
+    };
     let model: Arc<dyn Model> = Arc::new(server.model().limits(limits).build().unwrap());
     let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
     let agent = Agent::new("oracle", model);

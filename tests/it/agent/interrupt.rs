@@ -202,8 +202,7 @@ fn what_is_asked_while_an_action_outlives_its_answer_is_not_forgotten() {
 {"name": "tool", "parameters": {"what": "a", "ms": 5000}}</action>
 <response>It will be done.</response>"#;
     let world = World::new(3);
-    let mut settings = Settings::default();
-    settings.final_with_actions = FinalWithActions::Trust;
+    let settings = Settings { final_with_actions: FinalWithActions::Trust, ..Settings::default() };
     let agent = writing(&world, &[TRUSTS, NEXT]).settings(settings);
     let question = agent.ask("Do it.").unwrap();
     let pump = world.start([agent]);

@@ -119,8 +119,7 @@ fn a_call_for_an_item_of_a_list_reads_the_results_of_its_agent() {
             {{"entry": {entry}, "from": 39997}}}}</action></foreach>"#
     );
     let (model, seen) = remembering([LONG, reads.leak(), "<response>.</response>"]);
-    let mut settings = Settings::default();
-    settings.control_flow = true;
+    let settings = Settings { control_flow: true, ..Settings::default() };
     play(|_| {
         let agent = Agent::new("oracle", Arc::new(model.clone())).peers(["tool"]);
         agent.settings(settings.clone())

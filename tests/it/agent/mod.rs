@@ -276,8 +276,10 @@ async fn a_peer_is_called_by_its_own_payload_too() {
 #[tokio::test]
 async fn an_agent_has_so_many_turns_and_no_more() {
     let model = Scripted::new(|_: &Prompt, _| "<response final=\"false\">More.</response>");
-    let mut settings = pumphouse::listeners::agent::settings::Settings::default();
-    settings.max_turns = 3;
+    let settings = pumphouse::listeners::agent::settings::Settings {
+        max_turns: 3,
+        ..pumphouse::listeners::agent::settings::Settings::default()
+    };
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings);
     let (_, story) = ask(agent).await;
     let turns = story.iter().filter(|it| it.ends_with("cognition_in")).count();

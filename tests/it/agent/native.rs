@@ -21,8 +21,7 @@ fn native(world: &World, replies: Vec<Script>) -> (Agent, Arc<std::sync::Mutex<V
         kept.lock().unwrap().push(prompt.clone());
         replies[usize::try_from(turn).unwrap() - 1].clone()
     }));
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
+    let settings = Settings { dialect: Dialect::Native, ..Settings::default() };
     let peers = ["calculate", "feeds"];
     (Agent::new("oracle", Arc::new(model)).settings(settings).peers(peers), seen)
 }
@@ -226,9 +225,7 @@ fn half_a_character_in_arguments_is_replaced() {
 fn in_its_last_turn_a_model_keeps_its_tools_and_is_to_call_none() {
     let (model, seen) = remembering(["<thought>First.</thought>", "It is 42."]);
     drop(play(|_| {
-        let mut settings = Settings::default();
-        settings.dialect = Dialect::Native;
-        settings.max_turns = 2;
+        let settings = Settings { dialect: Dialect::Native, max_turns: 2, ..Settings::default() };
         Agent::new("oracle", Arc::new(model)).settings(settings).peers(["calculate"])
     }));
     let seen = seen.lock().unwrap().clone();

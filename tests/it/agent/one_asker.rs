@@ -342,8 +342,7 @@ fn d12_a_tick_after_the_answer_begins_new_work_for_the_same_asker() {
 #[test]
 fn late_results_of_finished_work_wake_nobody_and_are_shown_next() {
     let world = World::new(1);
-    let mut settings = Settings::default();
-    settings.max_turns = 9;
+    let settings = Settings { max_turns: 9, ..Settings::default() };
     let act = tool("log", "fire_and_forget", 2_000) + "<response>Done.</response>";
     let (agent, seen) = oracle_saying(&world, &[&act, "<response>Two.</response>"]);
     let (agent, again) = (agent.settings(settings), agent_question());
@@ -365,11 +364,7 @@ fn agent_question() -> Element {
 #[test]
 fn two_agents_that_ask_each_other_in_one_thread_come_to_an_end() {
     let world = World::new(1);
-    let same = || {
-        let mut settings = Settings::default();
-        settings.agent_calls = Calls::SameThread;
-        settings
-    };
+    let same = || Settings { agent_calls: Calls::SameThread, ..Settings::default() };
     let ada = Scripted::new(move |prompt: &Prompt, turn| {
         let is_asked_back = prompt.messages[0].text.contains("And you?");
         match turn {

@@ -79,8 +79,7 @@ fn how_far_a_cut_reply_came_is_known_where_its_bound_is() {
                     prompt.messages.last().unwrap().text.contains("response was interrupted");
                 if is_cut { Script::text("<response>So.</response>") } else { cut.clone() }
             }));
-            let mut settings = Settings::default();
-            settings.max_tokens = max_tokens;
+            let settings = Settings { max_tokens, ..Settings::default() };
             Agent::new("oracle", Arc::new(model)).settings(settings)
         });
         assert_eq!(finals(&world, &thread), ["So."]);
@@ -192,8 +191,7 @@ fn actions_begin_when_the_setting_says() {
     let began = |dispatch: Dispatch| {
         let (world, _) = play(|world| {
             let script = Script::text(TWO).chunks(10).every(Duration::from_millis(10));
-            let mut settings = Settings::default();
-            settings.dispatch = dispatch;
+            let settings = Settings { dispatch, ..Settings::default() };
             let agent = Agent::new("oracle", Arc::new(world.timed(Scripted::replies([script]))));
             agent.settings(settings).peers(["tool"])
         });
@@ -213,8 +211,7 @@ fn actions_begin_when_the_setting_says() {
 fn asking(calls: Calls, ask: &'static str) -> (World, ThreadId) {
     let world = World::new(1);
     let helper = Scripted::new(|_: &Prompt, _| "<response>Forty-two.</response>");
-    let mut settings = Settings::default();
-    settings.agent_calls = calls;
+    let settings = Settings { agent_calls: calls, ..Settings::default() };
     let helper = Agent::new("helper", Arc::new(helper)).settings(settings);
     let model = Scripted::new(move |prompt: &Prompt, turn| match turn {
         1 => ask.to_owned(),

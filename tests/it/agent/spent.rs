@@ -20,8 +20,7 @@ fn tool(id: &str, ms: u64) -> String {
 /// An agent that has so many turns and says these, in a world whose trees have two seconds.
 fn oracle(world: &World, max_turns: u64, replies: &[String]) -> Agent {
     let model = world.timed(Scripted::replies(replies.to_vec()));
-    let mut settings = Settings::default();
-    settings.max_turns = max_turns;
+    let settings = Settings { max_turns, ..Settings::default() };
     Agent::new("oracle", Arc::new(model)).peers(["tool"]).settings(settings)
 }
 
@@ -123,8 +122,7 @@ fn a_response_that_is_written_while_the_budget_runs_out_is_settled_and_delivered
         1 => Script::text(begun.clone()),
         _ => Script::text("<response>So: $slow</response>").after(Duration::from_millis(2_200)),
     });
-    let mut settings = Settings::default();
-    settings.max_turns = 2;
+    let settings = Settings { max_turns: 2, ..Settings::default() };
     let agent = Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"]);
     let agent = agent.settings(settings);
     let question = agent.ask("Go.").unwrap();

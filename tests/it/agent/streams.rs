@@ -97,8 +97,7 @@ fn agent(world: &World, reply: &str) -> Agent {
         let text = if has_worked { "<response>$done of $lines</response>" } else { &reply };
         Script::text(text).chunks(16).every(Duration::from_millis(1))
     });
-    let mut settings = Settings::default();
-    settings.control_flow = true;
+    let settings = Settings { control_flow: true, ..Settings::default() };
     let agent = Agent::new("oracle", Arc::new(world.timed(model)));
     agent.peers(["reader", "tool"]).settings(settings)
 }

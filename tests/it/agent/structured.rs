@@ -23,9 +23,11 @@ fn agent(world: &World, replies: &[Script], finals: &[&str]) -> (Agent, Prompts)
         replies[usize::try_from(turn).unwrap() - 1].clone()
     });
     let model = world.timed(model.with_structure());
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
-    settings.final_payloads = finals.iter().map(|it| (*it).to_owned()).collect();
+    let settings = Settings {
+        dialect: Dialect::Native,
+        final_payloads: finals.iter().map(|it| (*it).to_owned()).collect(),
+        ..Settings::default()
+    };
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings);
     (agent.peers(["tool", "clerk"]), seen)
 }
@@ -137,9 +139,11 @@ fn an_agent_whose_model_cannot_be_held_to_a_form_answers_with_elements() {
     let replies = ["<report><summary>42</summary></report>"];
     let (model, seen) = remembering(replies);
     let (world, thread) = play(|_| {
-        let mut settings = Settings::default();
-        settings.dialect = Dialect::Native;
-        settings.final_payloads = vec!["report".to_owned()];
+        let settings = Settings {
+            dialect: Dialect::Native,
+            final_payloads: vec!["report".to_owned()],
+            ..Settings::default()
+        };
         Agent::new("oracle", Arc::new(model)).settings(settings).peers(["clerk"])
     });
     assert_eq!(reports(&world, &thread), ["42"]);

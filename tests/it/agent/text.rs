@@ -13,8 +13,7 @@ fn saying(text: &'static str, dialect: Dialect) -> (World, ThreadId) {
     play(|world: &World| {
         let replies = [text, "<response>So.</response>"];
         let model = world.timed(Scripted::replies(replies));
-        let mut settings = Settings::default();
-        settings.dialect = dialect;
+        let settings = Settings { dialect, ..Settings::default() };
         let agent = Agent::new("oracle", Arc::new(model)).settings(settings);
         agent.peers(["calculate", "tool", "clerk"])
     })

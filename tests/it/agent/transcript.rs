@@ -190,9 +190,8 @@ async fn a_reply_that_was_interrupted_is_kept_and_gone_on_from() {
     let cut = cut.fails(reasoning.len() + text.len(), Kind::Cut);
     let rest = "<response>Let me continue from where I left off...</response>";
     let model = Scripted::replies([cut, Script::text(rest)]);
-    let mut settings = Settings::default();
     // A token has four bytes, about: 13 of 20 came.
-    settings.max_tokens = Some(20);
+    let settings = Settings { max_tokens: Some(20), ..Settings::default() };
     let thread = thread(oracle(model).settings(settings)).await;
     let events = transcript(&thread);
     let is_out = |it: &&Event| matches!(it.what, EventKind::CognitionOut { .. });

@@ -238,7 +238,8 @@ fn thread() -> Vec<(&'static str, &'static str, String)> {
             result(
                 "b",
                 "ok",
-                "<warning>type is tool</warning><value form=\"json\">{\"final\":true,\"text\":\"Paris\"}</value>",
+                "<warning>type is tool</warning>\
+                 <value form=\"json\">{\"final\":true,\"text\":\"Paris\"}</value>",
             ),
         ),
         (
@@ -324,14 +325,14 @@ async fn a_prompt_shows_results_and_responses_as_text() {
         "<action-result id=\"a\" status=\"ok\">if 1 < 2:\n    \"x\"\n</action-result>",
         "<action-result id=\"b\" status=\"ok\">{\"final\":true,\"text\":\"Paris\"}\nwarning: type \
          is tool</action-result>",
-        "<action-result id=\"c\" status=\"failed\">problem: calculate answered an error: problem, \
-         {\"overflow\":{\"column\":1}}</action-result>",
+        "<action-result id=\"c\" status=\"failed\">problem: calculate answered an error: problem\
+         </action-result>",
         "<action-result id=\"d\" status=\"ok\">null</action-result>",
         "[helper]\nParis & so",
         "<thread-result thread=\"sess-a.b\" status=\"completed\">Paris & so</thread-result>",
         &format!(
             "[core]\n&lt;thread-result xmlns=\"{CORE}\" status=\"cancelled\" \
-             thread=\"sess-a.c\"></thread-result>"
+             thread=\"sess-a.c\">&lt;/thread-result>"
         ),
     ];
     assert_eq!(shown().await, expected.join("\n\n"));

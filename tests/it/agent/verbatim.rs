@@ -139,8 +139,7 @@ async fn check(dialect: Dialect, seed: u64) {
             Some(rest) => script(dialect, from, &rest[..rest.len().min(IN_TURN)]),
         }
     });
-    let mut settings = Settings::default();
-    settings.dialect = dialect;
+    let settings = Settings { dialect, ..Settings::default() };
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["files"]);
     let question = agent.ask("Write them.").unwrap();
     let tool = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();

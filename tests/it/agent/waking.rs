@@ -28,8 +28,7 @@ fn three() -> String {
 fn joined(replies: &[&str]) -> (World, ThreadId) {
     let world = World::new(1);
     let (agent, _) = oracle_saying(&world, replies);
-    let mut settings = Settings::default();
-    settings.wake = Wake::All;
+    let settings = Settings { wake: Wake::All, ..Settings::default() };
     let agent = agent.settings(settings);
     let question = agent.ask("Go.").unwrap();
     let pump = world.start([agent]);
@@ -199,8 +198,7 @@ fn a_turn_that_only_waits_for_a_rate_limit_counts_as_none() {
         _ => Script::text("<response>At last.</response>"),
     });
     let agent = Agent::new("oracle", Arc::new(world.timed(model)));
-    let mut settings = Settings::default();
-    settings.max_turns = 1;
+    let settings = Settings { max_turns: 1, ..Settings::default() };
     let agent = agent.settings(settings);
     let question = agent.ask("Go.").unwrap();
     let pump = world.start([agent]);
@@ -238,8 +236,10 @@ fn slowly(replies: Vec<String>, turn: usize) -> (Vec<String>, bool, Response) {
         let script = Script::text(text).chunks(4).every(Duration::from_millis(50));
         script.after(Duration::from_millis(1))
     });
-    let mut settings = Settings::default();
-    settings.metadata = Fields::new([Field::choice("mood", ["fine", "bad"])]).unwrap();
+    let settings = Settings {
+        metadata: Fields::new([Field::choice("mood", ["fine", "bad"])]).unwrap(),
+        ..Settings::default()
+    };
     let agent = Agent::new("oracle", Arc::new(world.timed(model))).settings(settings);
     let agent = agent.peers(["tool", "teller"]);
     let pump = world.start([agent.clone()]);

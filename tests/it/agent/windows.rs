@@ -91,8 +91,7 @@ fn a_prompt_that_the_provider_refuses_is_cleared_and_asked_again() {
 
 #[test]
 fn a_refused_prompt_costs_no_turn_and_no_failure() {
-    let mut settings = Settings::default();
-    settings.max_turns = 1;
+    let settings = Settings { max_turns: 1, ..Settings::default() };
     let (world, thread, _) = talk(None, Tells::All, &settings);
     let outs = world.all::<CognitionOut>(&thread);
     let refused: Vec<_> = outs.iter().filter(|it| it.stop == CognitionOut::FULL).collect();
@@ -108,8 +107,7 @@ fn a_refused_prompt_costs_no_turn_and_no_failure() {
 
 #[test]
 fn an_agent_that_stops_when_its_context_is_full_stops() {
-    let mut settings = Settings::default();
-    settings.on_context_full = OnFull::Stop;
+    let settings = Settings { on_context_full: OnFull::Stop, ..Settings::default() };
     let (world, thread, _) = talk(None, Tells::All, &settings);
     let stopped = world.all::<Stopped>(&thread);
     assert!(stopped.iter().all(|it| it.reason == "context-full"), "{stopped:?}");
@@ -119,8 +117,7 @@ fn an_agent_that_stops_when_its_context_is_full_stops() {
 
 #[test]
 fn a_refused_prompt_may_be_summarised() {
-    let mut settings = Settings::default();
-    settings.on_context_full = OnFull::Summarise;
+    let mut settings = Settings { on_context_full: OnFull::Summarise, ..Settings::default() };
     let summaries = Scripted::new(|prompt: &Prompt, _| match counted(prompt) {
         1_000.. => Script::new().fails_with(0, too_long(1_000, Tells::Nothing)),
         _ => Script::text("There were questions."),

@@ -43,8 +43,8 @@ impl House {
     }
 
     async fn with(change: impl FnOnce(&mut Limits), options: Options, listener: Listener) -> House {
-        let mut limits = Limits::default();
-        limits.linger_time_max = Duration::from_millis(200);
+        let mut limits =
+            Limits { linger_time_max: Duration::from_millis(200), ..Limits::default() };
         change(&mut limits);
         let door = Tcp::bind("127.0.0.1:0", options).await.unwrap();
         let address = door.local_addr();

@@ -105,8 +105,8 @@ async fn beyond_this_machine_everybody_says_who_they_are() {
     let tokens = Tokens::parse("ann:s3cret-a").unwrap();
     let door = Tcp::bind("0.0.0.0:0", Options::default().tokens(tokens)).await.unwrap();
     let address = ([127, 0, 0, 1], door.local_addr().port()).into();
-    let mut limits = Limits::default();
-    limits.frame_time_max = std::time::Duration::from_millis(50);
+    let limits =
+        Limits { frame_time_max: std::time::Duration::from_millis(50), ..Limits::default() };
     let builder = pumphouse::builder().with(pumphouse::listeners::standard()).limits(limits);
     let house = House { pump: builder.with(door).build().unwrap().start(), address };
     let text = house.exchange(ECHO.as_bytes()).await;

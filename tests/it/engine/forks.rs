@@ -273,8 +273,7 @@ async fn a_follower_of_a_fork_sees_one_thread() {
 
 #[tokio::test]
 async fn a_fork_has_a_budget_of_its_own() {
-    let mut limits = Limits::default();
-    limits.tree_messages_max = 2;
+    let limits = Limits { tree_messages_max: 2, ..Limits::default() };
     let plan = pumphouse::builder().with(with_threads()).limits(limits).build().unwrap();
     let pump = plan.start();
     let first = pump.tell(Question { n: 1 }).await.unwrap();

@@ -98,8 +98,7 @@ async fn a_character_that_xml_lacks_is_answered_as_its_replacement() {
 #[tokio::test]
 async fn one_message_causes_only_so_many() {
     let flood = async |_: Question| vec![Answer { n: 1 }; 12];
-    let mut limits = Limits::default();
-    limits.emissions_max = 10;
+    let limits = Limits { emissions_max: 10, ..Limits::default() };
     let plan = pumphouse::builder().with(Listener::new("a").on(flood)).limits(limits).build();
     let pump = plan.unwrap().start();
     pump.ask::<Answer>(Question { n: 1 }).await.unwrap();
@@ -141,8 +140,7 @@ async fn a_fold_is_of_the_message_at_hand() {
 #[tokio::test]
 async fn a_fold_of_a_thread_that_slept_is_the_same() {
     let total = async |Fold(it): Fold<Total>, _: Question| Answer { n: it.0 };
-    let mut limits = Limits::default();
-    limits.trees_awake_max = 1;
+    let limits = Limits { trees_awake_max: 1, ..Limits::default() };
     let it = Listener::new("a").on(total).fold::<Total>();
     let pump = pumphouse::builder().with(it).limits(limits).workers(1).build().unwrap().start();
     let mut threads = Vec::new();
@@ -228,8 +226,7 @@ impl Apply for Fragile {
 
 #[tokio::test]
 async fn a_fold_that_panics_harms_its_own_listener_only() {
-    let mut limits = Limits::default();
-    limits.handlers_max = 2;
+    let limits = Limits { handlers_max: 2, ..Limits::default() };
     let fragile = Listener::new("a").on(async |_: Fold<Fragile>, _: Question| {}).fold::<Fragile>();
     let fragile = fragile.on(async |_: Fold<Fragile>, Down { n }: Down| Answer { n });
     let other = Listener::new("b").on(async |Answer { n }: Answer| Down { n });
@@ -292,8 +289,7 @@ async fn d13_two_hundred_turns_of_an_agent_run_at_once() {
 
 #[tokio::test]
 async fn who_waits_for_a_place_is_counted() {
-    let mut limits = Limits::default();
-    limits.agents_at_once = 1;
+    let limits = Limits { agents_at_once: 1, ..Limits::default() };
     let slow = async |Question { n }: Question| {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Answer { n }

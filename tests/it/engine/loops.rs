@@ -192,8 +192,7 @@ async fn stopped(plugin: impl Plugin, limits: Limits, why: &str) -> Vec<String> 
 
 #[tokio::test]
 async fn a_circle_that_always_says_something_new_ends_at_its_bound() {
-    let mut limits = Limits::default();
-    limits.chain_max = 40;
+    let limits = Limits { chain_max: 40, ..Limits::default() };
     let plan = pumphouse::builder().with((player(), wall())).limits(limits).build().unwrap();
     let pump = plan.start();
     let short = pump.ask::<Done>(Begin { n: 19 }).await;
@@ -215,8 +214,7 @@ async fn a_circle_through_threads_below_is_one_too() {
     assert_eq!(opened, 3, "{told:?}");
     assert!(told.contains(&"core > *: loop-warning".to_owned()), "{told:?}");
 
-    let mut limits = Limits::default();
-    limits.chain_max = 20;
+    let limits = Limits { chain_max: 20, ..Limits::default() };
     let next = async |it: ThreadResult| {
         let n = it.payload.map_or(0, |it| Answer::decode(&it).unwrap().n);
         Spawn::new(Question { n: n + 1 })
@@ -248,8 +246,7 @@ async fn a_child_that_goes_round_has_failed() {
 async fn what_goes_on_with_itself_ends_at_again_max() {
     let round = async |Down { n }: Down| Again(Down { n: n + 1 });
     assert_eq!(Limits::default().again_max, 100_000);
-    let mut limits = Limits::default();
-    limits.again_max = 20;
+    let limits = Limits { again_max: 20, ..Limits::default() };
     let plan = pumphouse::builder().with(Listener::new("round").on(round)).limits(limits).build();
     let pump = plan.unwrap().start();
     let stopped = pump.ask::<Answer>(Down { n: 0 }).await.unwrap_err();

@@ -42,8 +42,7 @@ async fn a_serial_listener_takes_a_threads_messages_one_by_one() {
 async fn others_run_at_once_up_to_the_limit() {
     for one_thread in [true, false] {
         let seen = Seen::default();
-        let mut limits = Limits::default();
-        limits.handlers_max = 5;
+        let limits = Limits { handlers_max: 5, ..Limits::default() };
         let it = Listener::with_state("a", seen.clone()).on(work);
         let plan = pumphouse::builder().with(it).limits(limits).workers(3).build();
         let pump = plan.unwrap().start();
@@ -68,8 +67,8 @@ async fn a_tree_with_much_to_do_does_some_of_it_at_once_however_many_others_have
         trees.lock().unwrap().push(n / LENGTH);
         (n % LENGTH > 0).then(|| Again(Question { n: n - 1 }))
     };
-    let mut limits = Limits::default();
-    limits.steps_in_batch_max = usize::try_from(TREES).unwrap();
+    let limits =
+        Limits { steps_in_batch_max: usize::try_from(TREES).unwrap(), ..Limits::default() };
     let it = Listener::with_state("a", trees.clone()).on(down).inline().pure();
     let pump = pumphouse::builder().with(it).limits(limits).workers(1).build().unwrap().start();
     let chains = (1..=TREES).map(|tree| pump.tell(Question { n: tree * LENGTH - 1 }));
@@ -110,8 +109,7 @@ async fn a_serial_listener_may_take_all_that_waits() {
 #[test]
 fn doors_wait_while_a_thread_has_too_much_to_do() {
     let sim = Sim::new(1);
-    let mut limits = Limits::default();
-    limits.unconsumed_max = 2;
+    let limits = Limits { unconsumed_max: 2, ..Limits::default() };
     let hold = Arc::new(tokio::sync::Semaphore::new(0));
     let wait = async |State(hold): State<Arc<tokio::sync::Semaphore>>, Question { n }: Question| {
         hold.acquire().await.unwrap().forget();

@@ -211,8 +211,7 @@ async fn a_session_that_waits_for_a_time_sleeps_once_its_client_has_left() {
         Later::at(clock.now_us() + 3_600_000_000, Answer { n }).unawaited()
     };
     let listener = Listener::new("l").on(later).on(async |_: Answer| ()).grant::<Timers>();
-    let mut limits = Limits::default();
-    limits.trees_awake_max = 1;
+    let limits = Limits { trees_awake_max: 1, ..Limits::default() };
     let plan = pumphouse::builder().with(listener).limits(limits).workers(1).build();
     let pump = plan.unwrap().start();
     let (ear, root) = (Arc::new(Ear::default()), Identity { name: "root".into(), operator: true });

@@ -173,9 +173,7 @@ async fn rude_listeners_harm_nobody_and_each_message_has_one_end() {
     let emissions = emissions.unwrap_or(EMISSIONS);
     let over = Arc::new(AtomicBool::new(false));
     let _over = Over(over.clone());
-    let mut limits = Limits::default();
-    limits.emissions_max = emissions;
-    limits.drain_time_max = PATIENCE;
+    let limits = Limits { emissions_max: emissions, drain_time_max: PATIENCE, ..Limits::default() };
     let plan = pumphouse::builder().with(rude(emissions, &over)).limits(limits).workers(2).build();
     let pump = plan.unwrap().start();
     let answered = tokio::spawn({

@@ -71,8 +71,7 @@ async fn without_any_cache_folds_are_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
     let open = |awake: usize| {
-        let mut limits = Limits::default();
-        limits.trees_awake_max = awake;
+        let limits = Limits { trees_awake_max: awake, ..Limits::default() };
         let log = SqliteLog::open(&path, Durability::Normal).unwrap();
         pumphouse::builder().with((cast(), log)).limits(limits).workers(2).build().unwrap().start()
     };

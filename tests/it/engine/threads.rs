@@ -352,8 +352,7 @@ async fn what_is_for_later_wakes_a_tree_that_was_let_go() {
             let _ = told.send(n);
         }
     };
-    let mut limits = Limits::default();
-    limits.trees_awake_max = 1;
+    let limits = Limits { trees_awake_max: 1, ..Limits::default() };
     let listener = Listener::new("l").on(later).on(due).grant::<Timers>();
     let plan = pumphouse::builder().with(listener).limits(limits).workers(1).build();
     let pump = plan.unwrap().start();

@@ -30,8 +30,7 @@ fn after(millis: i64) -> SetTimer {
 
 /// A pump with a thread in it, where so many timers may be set.
 async fn thread_of(timers_max: usize) -> (Pump, Pump) {
-    let mut limits = Limits::default();
-    limits.thread_timers_max = timers_max;
+    let limits = Limits { thread_timers_max: timers_max, ..Limits::default() };
     let quiet = Listener::new("quiet").on(async |_: Question| {});
     let plan = pumphouse::builder().with((quiet, timer())).limits(limits).build();
     let pump = plan.unwrap().start();
@@ -147,8 +146,7 @@ async fn a_timer_ticks_no_oftener_than_it_may() {
 
 #[tokio::test]
 async fn an_interval_of_zero_is_refused_whatever_the_limit_is() {
-    let mut limits = Limits::default();
-    limits.timer_every_min = Duration::ZERO;
+    let limits = Limits { timer_every_min: Duration::ZERO, ..Limits::default() };
     let pump = pumphouse::builder().with(timer()).limits(limits).build().unwrap().start();
     let every = Some(SignedDuration::ZERO);
     let error = pump.ask::<TimerSet>(SetTimer { every, ..NONE }).await.unwrap_err();

@@ -54,8 +54,7 @@ async fn nudge(pump: &Pump, thread: &ThreadId, after: u64) -> TodoNudge {
 
 #[tokio::test]
 async fn lists_are_bounded_also_when_many_are_asked_for_at_once() {
-    let mut limits = Limits::default();
-    limits.thread_todos_max = 3;
+    let limits = Limits { thread_todos_max: 3, ..Limits::default() };
     let pump = pumphouse::builder().with((answerer(), todo())).limits(limits);
     let pump = pump.build().unwrap().start();
     let thread = pump.tell(Question { n: 1 }).await.unwrap().thread;

@@ -82,9 +82,8 @@ fn wallet() -> Listener {
 
 /// How much twenty who ask at once get of a hundred.
 async fn paid(wallet: Listener) -> u64 {
-    let mut limits = Limits::default();
     // The folds are also computed from the log.
-    limits.entries_at_hand_max = 3;
+    let limits = Limits { entries_at_hand_max: 3, ..Limits::default() };
     let plan = pumphouse::builder().with(wallet).limits(limits).workers(2).build().unwrap();
     let pump = plan.start();
     let first = pump.tell(Deposit { cents: 100 }).await.unwrap();

@@ -191,8 +191,10 @@ internal_actions:
     let came = |written: &str| {
         let mut manifest: BTreeMap<String, InternalActions> =
             serde_yaml::from_str(written).unwrap();
-        let mut settings = agents::Settings::default();
-        settings.internal_actions = manifest.remove("internal_actions").unwrap();
+        let settings = agents::Settings {
+            internal_actions: manifest.remove("internal_actions").unwrap(),
+            ..agents::Settings::default()
+        };
         let world = World::new(&[(0, ADD), (0, UPDATE), (0, REMOVE), (0, DONE)]);
         let source = Source::listener("teller");
         let metrics = Definition::periodic("system_metrics", Duration::from_secs(30), source);

@@ -344,8 +344,7 @@ struct Ask {}
 
 #[test]
 fn an_agent_that_stopped_is_no_content() {
-    let mut settings = Settings::default();
-    settings.on_context_full = OnFull::Stop;
+    let settings = Settings { on_context_full: OnFull::Stop, ..Settings::default() };
     // Its window is too small for any prompt.
     let model = Scripted::new(|_: &Prompt, _| DONE).with_window(1);
     let below = Agent::new("broken", Arc::new(model)).settings(settings).listener();
@@ -382,8 +381,7 @@ fn what_an_agent_said_before_it_stopped_is_stale() {
             _ => "<response final=\"false\">More.</response>",
         }
     });
-    let mut settings = Settings::default();
-    settings.max_turns = 2;
+    let settings = Settings { max_turns: 2, ..Settings::default() };
     let model = model.sleeping(move |time| sim.sleep(time));
     let news = Agent::new("newsman", Arc::new(model)).settings(settings);
     let params = json!({"text": "How is it?"});

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pumphouse::limits::Limits;
+use pumphouse::limits::{Limits, XmlLimits};
 use pumphouse::listeners::describe::Who;
 use pumphouse::log::Durability;
 use pumphouse::manifest::{Door, json_schema};
@@ -85,11 +85,13 @@ fn every_key_is_understood() {
     let meta = it.meta.unwrap();
     assert_eq!((meta.list, meta.prompt), (Who::Anyone, Who::Admin));
     assert_eq!(it.listeners.unwrap().len(), 1);
-    let mut limits = Limits::default();
-    limits.handlers_max = 40;
-    limits.drain_time_max = Duration::from_secs(90);
-    limits.push_bytes_in_flight_max = 65_536;
-    limits.inside.depth_max = 7;
+    let limits = Limits {
+        inside: XmlLimits { depth_max: 7, ..XmlLimits::INSIDE },
+        handlers_max: 40,
+        drain_time_max: Duration::from_secs(90),
+        push_bytes_in_flight_max: 65_536,
+        ..Limits::default()
+    };
     assert_eq!(it.limits, limits);
 }
 

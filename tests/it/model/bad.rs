@@ -11,9 +11,11 @@ use super::{heard, text_of};
 /// What is heard of a server that is asked once, and why it ends.
 async fn once(acts: Vec<Act>, change: impl Fn(&mut ModelLimits)) -> (String, Option<Error>) {
     let server = Server::start(vec![acts]).await;
-    let mut limits = ModelLimits::default();
-    limits.retries_max = 0;
-    limits.usage_time_max = Duration::from_millis(200);
+    let mut limits = ModelLimits {
+        retries_max: 0,
+        usage_time_max: Duration::from_millis(200),
+        ..ModelLimits::default()
+    };
     change(&mut limits);
     let (pieces, error) = heard(&server.model().limits(limits).build().unwrap()).await;
     (text_of(&pieces), error)
@@ -227,8 +229,7 @@ async fn a_server_that_isnt_there_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let mut limits = ModelLimits::default();
-    limits.retry_time_min = Duration::from_millis(1);
+    let limits = ModelLimits { retry_time_min: Duration::from_millis(1), ..ModelLimits::default() };
     let settings =
         |url: String| Remote::at(Wire::OpenAiChat, url, "m").no_proxy().limits(limits.clone());
     let error = heard(&settings(format!("http://{address}/v1")).build().unwrap()).await.1.unwrap();

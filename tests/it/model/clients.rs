@@ -109,8 +109,7 @@ fn address(server: &Server) -> String {
 fn model(server: &Server, wire: Wire, is_streamed: bool) -> Remote {
     let home = wire.home().split('/').next_back().unwrap();
     let url = format!("{}/{home}", address(server));
-    let mut limits = ModelLimits::default();
-    limits.retries_max = 0;
+    let limits = ModelLimits { retries_max: 0, ..ModelLimits::default() };
     let settings = Remote::at(wire, url, "m").key(Secret::new("sk-1")).max_tokens(64);
     let settings = if is_streamed { settings } else { settings.whole() };
     settings.limits(limits).build().unwrap()

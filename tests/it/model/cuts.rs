@@ -345,11 +345,9 @@ async fn done(pump: &Pump, thread: &ThreadId) -> Vec<Entry> {
 async fn cut(recording: &Recording, cuts: Vec<usize>) -> (usize, Vec<String>) {
     let nexts = Nexts::default();
     let provider = provider(recording, nexts.clone()).await;
-    let mut limits = ModelLimits::default();
-    limits.retries_max = 0;
+    let limits = ModelLimits { retries_max: 0, ..ModelLimits::default() };
     let model = Remote::at(recording.wire, provider.url(), "m").limits(limits).build().unwrap();
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
+    let settings = Settings { dialect: Dialect::Native, ..Settings::default() };
     let mut names: Vec<&str> = recording.calls.iter().map(|it| &*it.name).collect();
     names.sort_unstable();
     names.dedup();

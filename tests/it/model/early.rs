@@ -178,11 +178,9 @@ async fn ask(wire: Wire, first: impl Fn(Arc<Notify>) -> Vec<Act>) -> Outcome {
         _ => saying(wire, "<response>Done.</response>"),
     })
     .await;
-    let mut limits = ModelLimits::default();
-    limits.retries_max = 0;
+    let limits = ModelLimits { retries_max: 0, ..ModelLimits::default() };
     let model = Remote::at(wire, server.url(), "m").limits(limits).build().unwrap();
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
+    let settings = Settings { dialect: Dialect::Native, ..Settings::default() };
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["count"]);
     let question = agent.ask("Count one and two.").unwrap();
     let counting = Listener::with_state("count", counter.clone()).on(count);

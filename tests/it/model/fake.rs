@@ -119,9 +119,11 @@ impl Server {
 
     /// A model there, which waits no longer than a test can.
     pub(crate) fn model(&self) -> Settings {
-        let mut limits = ModelLimits::default();
-        limits.retry_time_min = Duration::from_millis(1);
-        limits.retry_time_max = Duration::from_millis(2_000);
+        let limits = ModelLimits {
+            retry_time_min: Duration::from_millis(1),
+            retry_time_max: Duration::from_millis(2_000),
+            ..ModelLimits::default()
+        };
         Remote::at(Wire::OpenAiChat, self.url(), "m").limits(limits)
     }
 

@@ -150,10 +150,12 @@ async fn whoever_reads_slowly_slows_the_server_down() {
     let many = (0..64).map(|_| delta(&"a".repeat(1_000_000)));
     let acts = [events()].into_iter().chain(many).chain([say(STOP), say(DONE)]).collect();
     let server = Server::start(vec![acts]).await;
-    let mut limits = ModelLimits::default();
-    limits.event_bytes_max = 2_000_000;
-    limits.reply_bytes_max = 64_000_000;
-    limits.replies_bytes_max = 256_000_000;
+    let limits = ModelLimits {
+        event_bytes_max: 2_000_000,
+        reply_bytes_max: 64_000_000,
+        replies_bytes_max: 256_000_000,
+        ..ModelLimits::default()
+    };
     let model = server.model().limits(limits).build().unwrap();
     let mut reply = model.turn(Prompt::new("").user("Hi")).await.unwrap();
     let mut last = usize::MAX;

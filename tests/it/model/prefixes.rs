@@ -65,8 +65,7 @@ async fn requests(wire: Wire, dialect: Dialect) -> Vec<Value> {
     })
     .await;
     let model = Remote::at(wire, server.url(), "m").build().unwrap();
-    let mut settings = Settings::default();
-    settings.dialect = dialect;
+    let settings = Settings { dialect, ..Settings::default() };
     let feed = Definition::on_demand("news", Source::listener("teller"));
     let statuses = Field::choice("status", ["IDLE", "CODING", "TESTING"]).default("IDLE");
     let agent = Agent::new("ada", Arc::new(model)).settings(settings);

@@ -303,8 +303,7 @@ async fn an_error_of_a_made_up_provider_ends_the_reply() {
 
 /// What an agent answers that thinks with this model, and whether its call gave 42.
 async fn asked_six_times_seven(model: Remote) -> (String, bool) {
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
+    let settings = Settings { dialect: Dialect::Native, ..Settings::default() };
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["calculate"]);
     let question = agent.ask("What is six times seven?").unwrap();
     let log: Arc<dyn Log> = Arc::new(MemoryLog::new());

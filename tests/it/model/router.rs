@@ -90,9 +90,11 @@ const WAYS: [(&str, Fails); 15] = [
 
 /// A model there, which is silent for at most so many milliseconds.
 fn model(server: &Server, silence_ms: u64) -> Arc<dyn Model> {
-    let mut limits = ModelLimits::default();
-    limits.first_byte_time_max = Duration::from_millis(silence_ms);
-    limits.silence_time_max = Duration::from_millis(silence_ms);
+    let limits = ModelLimits {
+        first_byte_time_max: Duration::from_millis(silence_ms),
+        silence_time_max: Duration::from_millis(silence_ms),
+        ..ModelLimits::default()
+    };
     Arc::new(server.model().limits(limits).build().unwrap())
 }
 
@@ -100,8 +102,8 @@ fn model(server: &Server, silence_ms: u64) -> Arc<dyn Model> {
 async fn ask(way: &str, fails: Fails, questions: usize) -> [usize; 3] {
     let bad = Server::answering(fails).await;
     let good = [Server::answering(well).await, Server::answering(well).await];
-    let mut limits = RouterLimits::default();
-    limits.retry_time_min = Duration::from_millis(50);
+    let limits =
+        RouterLimits { retry_time_min: Duration::from_millis(50), ..RouterLimits::default() };
     let router = Router::new("best", Policy::RoundRobin).limits(limits);
     let router = router.model("bad", model(&bad, 200));
     // A busy machine may be late, and that is no failure of these.

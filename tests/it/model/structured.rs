@@ -153,9 +153,11 @@ async fn an_agent_answers_with_its_final_payload_over_each_wire() {
         })
         .await;
         let model = Remote::at(wire, server.url(), "m").build().unwrap();
-        let mut settings = Settings::default();
-        settings.dialect = Dialect::Native;
-        settings.final_payloads = vec!["report".to_owned()];
+        let settings = Settings {
+            dialect: Dialect::Native,
+            final_payloads: vec!["report".to_owned()],
+            ..Settings::default()
+        };
         let agent = Agent::new("oracle", Arc::new(model)).settings(settings);
         let question = agent.ask("How many?").unwrap();
         let clerk = Listener::new("clerk").on(async |_: Report| {});
@@ -185,9 +187,11 @@ async fn a_reply_that_is_cut_within_its_answer_sends_nothing() {
     let first = vec![head_of(wire), act(wire, &[half])];
     let second = saying(wire, "{\"summary\": \"Two.\", \"count\": 2}");
     let server = Server::start(vec![first, second]).await;
-    let mut settings = Settings::default();
-    settings.dialect = Dialect::Native;
-    settings.final_payloads = vec!["report".to_owned()];
+    let settings = Settings {
+        dialect: Dialect::Native,
+        final_payloads: vec!["report".to_owned()],
+        ..Settings::default()
+    };
     let model = server.model().build().unwrap();
     let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["clerk"]);
     let question = agent.ask("How many?").unwrap();

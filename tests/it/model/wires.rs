@@ -87,8 +87,10 @@ async fn a_reply_that_is_cut_anywhere_has_its_text_and_no_call_but_whole_ones() 
         for at in (0..end).step_by(7) {
             let server =
                 Server::start(vec![vec![head_of(wire), say(&stream.as_bytes()[..at])]]).await;
-            let mut limits = pumphouse::limits::ModelLimits::default();
-            limits.retries_max = 0;
+            let limits = pumphouse::limits::ModelLimits {
+                retries_max: 0,
+                ..pumphouse::limits::ModelLimits::default()
+            };
             let settings = Remote::at(wire, server.url(), "m").limits(limits);
             let (pieces, error) = heard(&settings.build().unwrap()).await;
             assert_eq!(error.map(|it| it.kind), Some(Kind::Cut), "{wire} at {at}");

@@ -149,10 +149,7 @@ pub(super) struct Quiet {}
 /// What the scenes are played with: nobody needs more than ten emissions there, or thinks for
 /// more than 100,000 tokens.
 pub(super) fn limits() -> Limits {
-    let mut limits = Limits::default();
-    limits.emissions_max = 10;
-    limits.tree_tokens_max = 100_000;
-    limits
+    Limits { emissions_max: 10, tree_tokens_max: 100_000, ..Limits::default() }
 }
 
 /// The listeners.

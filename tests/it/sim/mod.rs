@@ -121,15 +121,17 @@ impl Played {
     fn start(&self) -> Pump {
         let (world, sim) = (&self.world, &self.world.sim);
         let up_to = |max: u64| usize::try_from(1 + sim.below(max)).unwrap();
-        let mut limits = Limits::default();
-        limits.trees_awake_max = up_to(4);
-        limits.handlers_max = up_to(4);
-        limits.unconsumed_max = up_to(10);
-        limits.entries_at_hand_max = up_to(10);
-        limits.steps_in_turn_max = up_to(4);
-        limits.steps_in_batch_max = up_to(8);
-        limits.batches_in_flight_max = up_to(4);
-        limits.thread_depth_max = up_to(4);
+        let limits = Limits {
+            trees_awake_max: up_to(4),
+            handlers_max: up_to(4),
+            unconsumed_max: up_to(10),
+            entries_at_hand_max: up_to(10),
+            steps_in_turn_max: up_to(4),
+            steps_in_batch_max: up_to(8),
+            batches_in_flight_max: up_to(4),
+            thread_depth_max: up_to(4),
+            ..Limits::default()
+        };
         let workers = up_to(3);
         {
             let mut ledger = world.ledger();

@@ -42,8 +42,7 @@ async fn the_oldest_live_payloads_are_dropped_and_counted() {
         }
     };
     let (sink, mut items) = Sink::channel("program", 1);
-    let mut limits = Limits::default();
-    limits.live_lag_max = 4;
+    let limits = Limits { live_lag_max: 4, ..Limits::default() };
     let builder = pumphouse::builder().limits(limits).with(sink);
     let pump = builder.with(Listener::new("worker").on(work)).build().unwrap().start();
     // They are all shown before the sink has its turn: this runtime has one thread.

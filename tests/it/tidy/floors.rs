@@ -100,11 +100,13 @@ pub(super) fn strangers(file: &File) -> Vec<String> {
     let crates = file.code.match_indices("pumphouse_");
     let crates = crates.map(|(at, start)| (at, identifier(&file.code[at + start.len()..])));
     let all: Vec<(usize, &str)> = named.chain(crates).collect();
-    let complaints = rules.flat_map(|(_, not, why)| {
-        let wrong = all.iter().filter(|(_, name)| not.contains(name));
-        wrong.map(|(at, name)| file.complaint(*at, &format!("`{own}` uses `{name}`: {why}")))
-    });
-    complaints.collect()
+    let mut complaints = Vec::new();
+    for (_, not, why) in rules {
+        for (at, name) in all.iter().filter(|(_, name)| not.contains(name)) {
+            complaints.push(file.complaint(*at, &format!("`{own}` uses `{name}`: {why}")));
+        }
+    }
+    complaints
 }
 
 /// The room that a file is a part of; none for what is in no room of `src`.

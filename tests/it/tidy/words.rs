@@ -33,7 +33,7 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
     (&["clap"], &["src/cli/", "src/main.rs"], "settings come through the builder"),
     (
         &["crate"],
-        &["src/", "macros/"],
+        &["src/", "macros/", "listeners/lib.rs", "listeners/tool/lib.rs"],
         "the house staff use what everyone can use: say `pumphouse::` or `super::`",
     ),
 ];

@@ -60,8 +60,8 @@ fn a_response_waits_for_the_first_of_two_actions_of_one_name() {
 {"name": "tool", "parameters": {"what": "the first", "ms": 300}}</action>
 <action id="a" mode="async">{"name": "tool", "parameters": {"what": "the second"}}</action>
 <response>It was $a.</response>"#;
-        let mut settings = Settings::default();
-        settings.final_with_actions = FinalWithActions::Trust;
+        let settings =
+            Settings { final_with_actions: FinalWithActions::Trust, ..Settings::default() };
         let model = world.timed(Scripted::replies([reply]));
         Agent::new("oracle", Arc::new(model)).settings(settings).peers(["tool"])
     });

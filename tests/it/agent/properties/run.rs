@@ -217,11 +217,13 @@ impl Run {
         });
         let peers =
             ["tool", "teller", "mute", "genie", "friend", "timer", "thread", "todo", "action"];
-        let mut settings = Settings::default();
-        settings.max_turns = self.style.max_turns;
-        settings.final_with_actions = self.style.policy;
-        settings.wake = self.style.wake;
-        settings.agent_calls = Calls::SameThread;
+        let mut settings = Settings {
+            max_turns: self.style.max_turns,
+            final_with_actions: self.style.policy,
+            wake: self.style.wake,
+            agent_calls: Calls::SameThread,
+            ..Settings::default()
+        };
         let status = Field::choice("status", ["IDLE", "BUSY"]).default("IDLE");
         settings.metadata = Fields::new([status]).unwrap();
         let sim = self.sim.clone();
@@ -240,8 +242,7 @@ impl Run {
                 "<response>It is so.</response>"
             }
         });
-        let mut settings = Settings::default();
-        settings.agent_calls = Calls::SameThread;
+        let settings = Settings { agent_calls: Calls::SameThread, ..Settings::default() };
         let sim = self.sim.clone();
         let model = model.sleeping(move |time| sim.sleep(time));
         Agent::new("friend", Arc::new(model)).settings(settings).peers(["oracle"])
