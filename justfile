@@ -111,19 +111,19 @@ sick:
 
 # Damages a log so many times, in every way there is, and looks for what isn't found.
 damage times="2000":
-    PUMPHOUSE_DAMAGES={{ times }} cargo test --test it damage:: -- --nocapture
+    PUMPHOUSE_DAMAGES={{ times }} cargo test -p pumphouse-listeners --test listeners damage:: -- --nocapture
 
 # Listeners that panic, hang, flood up to so many emissions each, and never yield, all at once.
 rude emissions="10000":
-    PUMPHOUSE_RUDE={{ emissions }} cargo test --test it engine::rude -- --nocapture
+    PUMPHOUSE_RUDE={{ emissions }} cargo test -p pumphouse-listeners --test listeners engine::rude -- --nocapture
 
 # Tells the story of one seed of the simulation.
 sim seed:
-    PUMPHOUSE_SEED={{ seed }} cargo test --test it sim::whatever -- --nocapture
+    PUMPHOUSE_SEED={{ seed }} cargo test -p pumphouse-listeners --test listeners sim::whatever -- --nocapture
 
 # Plays so many seeds of the simulation.
 sim-all seeds="10000":
-    PUMPHOUSE_SEEDS={{ seeds }} cargo test --test it sim::whatever -- --nocapture
+    PUMPHOUSE_SEEDS={{ seeds }} cargo test -p pumphouse-listeners --test listeners sim::whatever -- --nocapture
 
 # Reads so many random Markdown documents with calls in them, and compares with pulldown-cmark.
 reply-code documents="100000":
@@ -151,7 +151,7 @@ kills delays="40":
 
 # Computes the folds of so many threads with and without caches.
 folds threads="1000":
-    PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
+    PUMPHOUSE_FOLDS={{ threads }} cargo test -p pumphouse-listeners --test listeners engine::state::without
 
 # What agents cost: all, or tool, research, crowd, waits, storage.
 agents *args:

@@ -7,10 +7,13 @@ extern crate self as pumphouse;
 #[doc(hidden)]
 pub use crate as listeners;
 #[doc(hidden)]
-pub use pumphouse_core::{Builder, Fault, Payload, Pump, builder, engine, listener, wire};
+pub use pumphouse_core::{
+    AskError, Builder, Fault, Payload, Pump, builder, engine, listener, sim, wire,
+};
 #[doc(hidden)]
 pub use pumphouse_ground::{
-    Element, Limits, Name, clock, hidden_characters, id, limits, name, schema, secret, xml,
+    Element, EntryId, Limits, Name, ThreadId, clock, hidden_characters, id, limits, name, schema,
+    secret, xml,
 };
 #[doc(hidden)]
 pub use pumphouse_log as log;

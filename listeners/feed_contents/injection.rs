@@ -1,21 +1,21 @@
 //! How an agent's prompts show its feeds: the form of a feed's block, and the maximum sizes.
+//!
+//! ```
+//! # extern crate pumphouse_listeners as pumphouse;
+//! use pumphouse::listeners::feed::injection::{BlockForm, Injection};
+//! use pumphouse::listeners::feed::Feeds;
+//!
+//! // --- BEGIN FEED: fleet-alerts (from claw-api, refreshed 2026-03-19T14:32:00Z) ---
+//! let as_in_the_adr = Injection { form: Some(BlockForm::Markers), ..Injection::default() };
+//! let feeds = Feeds::default().injected(as_in_the_adr)?;
+//! # let _ = feeds;
+//! # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
+//! ```
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
 
 /// How an agent's prompts show its feeds. A field that isn't set has its default.
-///
-/// ```
-/// # extern crate pumphouse_listeners as pumphouse;
-/// use pumphouse::listeners::feed::injection::{BlockForm, Injection};
-/// use pumphouse::listeners::feed::Feeds;
-///
-/// // --- BEGIN FEED: fleet-alerts (from claw-api, refreshed 2026-03-19T14:32:00Z) ---
-/// let as_in_the_adr = Injection { form: Some(BlockForm::Markers), ..Injection::default() };
-/// let feeds = Feeds::default().injected(as_in_the_adr)?;
-/// # let _ = feeds;
-/// # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub struct Injection {
     /// The form of a feed's block; default `xml`.

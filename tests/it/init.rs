@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
@@ -35,15 +35,18 @@ fn a_new_project_works_at_once_and_one_edit_changes_its_answer() {
     trial.cargo(&["test"]).code(1).says(&["greet.scene:4", "0 of 1 scenes hold"]);
 }
 
-/// What Cargo is told so that a project uses what was built for these tests: the same folder, and
-/// therefore the same settings as there.
-pub(crate) fn settings() -> [(&'static str, PathBuf); 3] {
-    let test = std::env::current_exe().unwrap();
-    [
-        ("CARGO_TARGET_DIR", test.ancestors().nth(3).unwrap().to_owned()),
-        ("CARGO_PROFILE_DEV_DEBUG", "line-tables-only".into()),
-        ("LIBSQLITE3_FLAGS", "-DHAVE_FDATASYNC -DSQLITE_DEFAULT_MEMSTATUS=0".into()),
-    ]
+/// Has the projects in a folder use what was built for these tests. Returns the folder of what was
+/// built, as the value of `CARGO_TARGET_DIR`, and writes a file from which Cargo takes the settings
+/// with which it was built.
+pub(crate) fn share_target(folder: &Path) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let settings = std::fs::read_to_string(root.join(".cargo/config.toml")).unwrap();
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let (_, profile) = manifest.split_once("[profile.dev]\n").expect("it is the last profile");
+    std::fs::create_dir_all(folder.join(".cargo")).unwrap();
+    let file = folder.join(".cargo/config.toml");
+    std::fs::write(file, format!("{settings}\n[profile.dev]\n{profile}")).unwrap();
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned()
 }
 
 /// A project that was made.
@@ -57,7 +60,7 @@ impl Trial {
         let mut command = Command::new(env!("CARGO"));
         command.args(["run", "--quiet", "--offline", "--"]).args(arguments);
         command.current_dir(&self.folder).stdin(Stdio::null()).env("LISTEN", "127.0.0.1:0");
-        command.envs(settings());
+        command.env("CARGO_TARGET_DIR", share_target(self.folder.parent().unwrap()));
         command
     }
 

@@ -6,16 +6,13 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
-mod action;
 mod agent;
 mod auditor;
 mod backup;
 mod cli;
 mod crash;
-mod damage;
 mod describe;
 mod door;
-mod engine;
 mod eval;
 mod examples;
 mod failure;
@@ -28,6 +25,7 @@ mod idle;
 mod in_process;
 mod init;
 mod json;
+mod loopback;
 mod models_command;
 mod manifest;
 mod manual;
@@ -44,7 +42,6 @@ mod schemas;
 mod security;
 mod shapes;
 mod show_command;
-mod sim;
 mod sinks;
 mod spending;
 mod steering;

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::loopback;
 use crate::program::Scene;
 
 /// What no metric and no trace may say.
@@ -31,7 +32,7 @@ struct House {
 async fn house() -> House {
     let tokens = Tokens::parse(&format!("ann:{RIGHT}")).unwrap();
     let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await.unwrap();
-    let metrics = Metrics::bind("127.0.0.1:0").await.unwrap();
+    let metrics = Metrics::bind(loopback::own_address()).await.unwrap();
     let (at, shown) = (door.local_addr(), metrics.local_addr());
     let limits =
         Limits { linger_time_max: std::time::Duration::from_millis(200), ..Limits::default() };
@@ -48,6 +49,16 @@ async fn ask(at: SocketAddr, method: &str, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
+}
+
+/// Has what this thread does traced to a subscriber, until the returned value is dropped.
+pub(crate) fn traced_to(
+    subscriber: impl tracing::Subscriber + Send + Sync + 'static,
+) -> (tracing::subscriber::DefaultGuard, tracing::Dispatch) {
+    // Beside a single subscriber, `tracing` asks the first thread that comes to a place whether
+    // that place is traced, and other tests' threads have no subscriber.
+    let second = tracing::Dispatch::new(tracing_subscriber::registry());
+    (tracing::subscriber::set_default(subscriber), second)
 }
 
 /// A number on the page.
@@ -177,7 +188,7 @@ async fn nothing_secret_is_traced_or_counted() {
         .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
         .with_ansi(false)
         .with_writer(move || writer.clone());
-    let guard = tracing::subscriber::set_default(subscriber.finish());
+    let guard = traced_to(subscriber.finish());
     let house = house().await;
     let namespace = "https://xml-pipeline.org/ns/echo/v1";
     let core = "https://xml-pipeline.org/ns/core/v1";

@@ -137,7 +137,7 @@ fn finding_7_without_tokens_a_door_stays_shut() {
 fn finding_8_peers_and_stores_are_a_listeners_own() {
     held(&[
         (
-            "tests/it/engine/replies.rs",
+            "tests/listeners/engine/replies.rs",
             &["a_peer_that_is_not_allowed_gets_nothing_and_the_sender_learns_it"],
         ),
         (
@@ -158,7 +158,7 @@ fn finding_9_an_error_tells_nothing_of_others() {
             "tests/it/failure.rs",
             &["the_nearest_of_its_peers_is_told_alike_whether_the_name_is_unknown_or_forbidden"],
         ),
-        ("tests/it/action/rules.rs", &["unknown_and_forbidden_targets_get_the_same_words"]),
+        ("tests/listeners/action/rules.rs", &["unknown_and_forbidden_targets_get_the_same_words"]),
         ("src/xml/tests/refusals.rs", &["an_error_never_echoes_more_than_a_line"]),
     ]);
 }
@@ -168,7 +168,7 @@ fn finding_9_an_error_tells_nothing_of_others() {
 fn finding_10_a_stop_waits_for_nobody_for_ever() {
     held(&[
         ("tests/it/door/life.rs", &["a_shutdown_tells_what_is_due_and_closes"]),
-        ("tests/it/engine/rude.rs", &["rude_listeners_harm_nobody_and_each_message_has_one_end"]),
+        ("tests/listeners/engine/rude.rs", &["rude_listeners_harm_nobody_and_each_message_has_one_end"]),
     ]);
 }
 

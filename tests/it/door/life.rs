@@ -105,7 +105,8 @@ async fn a_client_that_goes_away_harms_nobody() {
 #[tokio::test]
 async fn a_shutdown_tells_what_is_due_and_closes() {
     let gate = Arc::new(Semaphore::new(0));
-    let house = House::with(|_| {}, Options::default(), gated(&gate)).await;
+    let own = crate::loopback::own_address();
+    let house = House::at(&own, |_| {}, Options::default(), gated(&gate)).await;
     let mut client = house.client().await;
     let mut idle = house.client().await;
     idle.tell(&echo("x")).await.unwrap();

@@ -43,10 +43,19 @@ impl House {
     }
 
     async fn with(change: impl FnOnce(&mut Limits), options: Options, listener: Listener) -> House {
+        House::at("127.0.0.1:0", change, options, listener).await
+    }
+
+    async fn at(
+        address: &str,
+        change: impl FnOnce(&mut Limits),
+        options: Options,
+        listener: Listener,
+    ) -> House {
         let mut limits =
             Limits { linger_time_max: Duration::from_millis(200), ..Limits::default() };
         change(&mut limits);
-        let door = Tcp::bind("127.0.0.1:0", options).await.unwrap();
+        let door = Tcp::bind(address, options).await.unwrap();
         let address = door.local_addr();
         let builder = pumphouse::builder().with(pumphouse::listeners::standard()).with(listener);
         House { pump: builder.with(door).limits(limits).build().unwrap().start(), address }

@@ -173,7 +173,7 @@ impl Stage {
         command.env("STAGE_PROGRAM", env!("CARGO_BIN_EXE_pumphouse"));
         command.env("STAGE_EXAMPLES", examples::folder());
         command.env("STAGE_CARGO", env!("CARGO"));
-        command.envs(crate::init::settings());
+        command.env("CARGO_TARGET_DIR", crate::init::share_target(self.folder.path()));
         command
     }
 

@@ -36,7 +36,7 @@ async fn a_key_is_never_shown() {
         .with_ansi(false)
         .with_writer(heard.clone())
         .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = crate::metrics::traced_to(subscriber);
     let settings = server
         .model()
         .key(Secret::new(KEY))

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use super::code::{File, identifier};
 
 /// Where every file belongs to a crate.
-const PLACES: [&str; 5] = ["src/", "listeners/", "macros/src/", "benches/src/", "tests/it/"];
+const PLACES: [&str; 6] =
+    ["src/", "listeners/", "macros/src/", "benches/src/", "tests/it/", "tests/listeners/"];
 
 /// Whether a crate of ours begins with this file.
 fn is_root(path: &str) -> bool {
-    let programs = ["src/main.rs", "benches/src/main.rs", "tests/it/main.rs"];
+    let programs =
+        ["src/main.rs", "benches/src/main.rs", "tests/it/main.rs", "tests/listeners/main.rs"];
     path.ends_with("/lib.rs") || programs.contains(&path)
 }
 
@@ -30,7 +32,7 @@ pub(super) fn complaints(files: &[&File]) -> Vec<String> {
     let lost = lost.map(|path| format!("{path}: no `mod` line reaches it"));
     let loose =
         ours.filter(|path| path.strip_prefix("tests/").is_some_and(|rest| !rest.contains('/')));
-    let loose = loose.map(|path| format!("{path}: one binary for all tests; put it in tests/it"));
+    let loose = loose.map(|path| format!("{path}: no test program has it; put it in tests/it"));
     lost.chain(loose).collect()
 }
 
@@ -128,7 +130,7 @@ mod tests {
                 "src/a.rs: no `mod` line reaches it",
                 "src/a/c.rs: no `mod` line reaches it",
                 "tests/it/d.rs: no `mod` line reaches it",
-                "tests/e.rs: one binary for all tests; put it in tests/it",
+                "tests/e.rs: no test program has it; put it in tests/it",
             ],
         );
     }

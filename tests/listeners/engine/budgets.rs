@@ -6,7 +6,6 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use pumphouse::engine::Identity;
 use pumphouse::listener::{Charge, Charges, Cost};
-use pumphouse::listeners;
 use pumphouse::listeners::thread::{CancelThread, InitialPayload, SpawnThread, thread};
 use pumphouse::listeners::timer::SetTimer;
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog, State as ThreadState};
@@ -251,7 +250,7 @@ async fn a_timer_that_is_due_when_nothing_is_left_ticks_once_there_is_more() {
     let start = || {
         let log = SqliteLog::open(&path, Durability::Normal).unwrap();
         let limits = limits(|it| it.tree_messages_max = 2);
-        let plan = pumphouse::builder().with((listeners::standard(), log)).limits(limits);
+        let plan = pumphouse::builder().with((crate::usual(), log)).limits(limits);
         plan.workers(2).build().unwrap().start()
     };
     let ticks = async |pump: &Pump, thread: &ThreadId| {

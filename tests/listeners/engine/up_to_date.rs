@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use pumphouse::engine::{Followed, Tokio};
-use pumphouse::listeners;
 use pumphouse::log::{Durability, SqliteLog};
 use pumphouse::prelude::*;
 
@@ -220,7 +219,7 @@ fn a_later_attempt_sees_what_the_first_one_saw() {
 async fn a_replay_sees_as_far() {
     let folder = tempfile::tempdir().unwrap();
     let cast = || {
-        let mut all = listeners::standard();
+        let mut all = crate::usual();
         let sum = async |Queue(queue): Queue, Fold(seen): Fold<Seen>, it: Question| {
             let rest = queue.iter().filter_map(Entry::decode_if).map(|Question { n }| n);
             Answer { n: rest.sum::<u64>() + it.n + 1_000 * seen.0 }
@@ -255,7 +254,7 @@ async fn a_replay_sees_as_far() {
     assert!((1..=12).contains(&compared("sum")), "{replayed:?}");
     // Without the number in its start, the wallet would see its message at most.
     let mut all = cast();
-    all[listeners::standard().len()] = wallet().on(at_once).serial().recorded();
+    all[crate::usual().len()] = wallet().on(at_once).serial().recorded();
     let plan = pumphouse::builder().with(all).build().unwrap();
     let replayed = plan.replay(pump.log(), &first.thread, &Tokio::current()).await.unwrap();
     assert_eq!(replayed.difference, None, "the log says how far it saw");
@@ -275,7 +274,7 @@ async fn a_fork_goes_on_with_what_it_shares() {
 
 fn warned(listener: Listener) -> Vec<String> {
     let plan = pumphouse::builder().with(listener).build().unwrap();
-    plan.warnings().iter().map(|it| it.replace("it::engine::up_to_date::", "")).collect()
+    plan.warnings().iter().map(|it| it.replace(concat!(module_path!(), "::"), "")).collect()
 }
 
 #[test]
@@ -298,7 +297,7 @@ fn a_serial_listener_that_misses_its_own_answers_is_warned_of() {
     ] {
         assert_eq!(warned(sound), [""; 0]);
     }
-    let house = pumphouse::builder().with(listeners::standard()).build().unwrap();
+    let house = pumphouse::builder().with(crate::usual()).build().unwrap();
     assert_eq!(house.warnings(), [""; 0]);
 }
 

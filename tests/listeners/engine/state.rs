@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use pumphouse::engine::{FoldState, TreeState};
-use pumphouse::listeners;
 use pumphouse::listeners::thread::{InitialPayload, PauseThread, ResumeThread, SpawnThread};
 use pumphouse::listeners::timer::SetTimer;
 use pumphouse::log::{Durability, Log, SqliteLog, State};
@@ -39,7 +38,7 @@ impl Apply for Fragile {
 
 fn cast() -> Vec<Listener> {
     let adder = async |it: Fold<Asked>, _: Question| Answer { n: it.numbers.iter().sum() };
-    let mut all = listeners::standard();
+    let mut all = crate::usual();
     all.push(Listener::new("adder").on(adder).fold::<Asked>());
     all
 }

@@ -49,7 +49,7 @@ fn every_complaint_comes_at_once() {
          make each so in Rust",
         "workers must be from 1 to 64",
     ];
-    let said = complaints.all().iter().map(|it| it.replace("it::engine::build::", ""));
+    let said = complaints.all().iter().map(|it| it.replace(concat!(module_path!(), "::"), ""));
     assert_eq!(said.collect::<Vec<_>>(), expected, "{complaints}");
 }
 

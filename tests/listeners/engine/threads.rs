@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::audit::why;
 use pumphouse::listeners::thread::wait::{AwaitThreads, Mode, ThreadsAwaited};
 use pumphouse::listeners::thread::{CancelThread, InitialPayload, PauseThread, ResumeThread};
 use pumphouse::listeners::thread::{SpawnThread, ThreadPaused, ThreadResumed, thread};
@@ -15,6 +14,7 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::wire::core::{
     SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus,
 };
+use pumphouse_audit::why;
 use tokio::sync::{mpsc, oneshot};
 
 use super::crash::{again, crash};

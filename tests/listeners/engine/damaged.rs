@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pumphouse::engine::Identity;
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::{self, echo::Echo};
+use pumphouse::listeners::echo::Echo;
 use pumphouse::log::{Durability, SqliteLog};
 use pumphouse::xml::{self, Profile};
 
@@ -23,7 +23,7 @@ fn pump(path: &Path) -> Pump {
     let later =
         async |clock: Clock, Down { n }: Down| Later::at(clock.now_us() + n, Question { n });
     let later = Listener::new("later").on(later).on(async |_: Question| {}).grant::<Timers>();
-    start((listeners::standard(), later, SqliteLog::open(path, Durability::Normal).unwrap()))
+    start((crate::usual(), later, SqliteLog::open(path, Durability::Normal).unwrap()))
 }
 
 /// What three ways of naming a thread come to, in this name.

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use pumphouse::engine::Identity;
-use pumphouse::listeners;
 use pumphouse::listeners::timer::{SetTimer, Tick};
 use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::SignedDuration;
@@ -30,7 +29,7 @@ impl House {
     }
 
     fn start(sim: &Sim, disk: &Disk) -> Pump {
-        let plugins = (listeners::standard(), disk.log());
+        let plugins = (crate::usual(), disk.log());
         pumphouse::builder().with(plugins).build().unwrap().start_on(sim)
     }
 

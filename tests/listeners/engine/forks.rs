@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::engine::{Followed, Identity};
-use pumphouse::listeners;
 use pumphouse::listeners::echo::Echo;
 use pumphouse::listeners::thread::fork::{ForkThread, ThreadForked};
 use pumphouse::listeners::thread::wait::{AwaitThreads, ThreadsAwaited};
@@ -45,7 +44,7 @@ fn adder() -> Listener {
 struct Nap {}
 
 fn with_threads() -> impl Plugin {
-    (listeners::standard(), adder())
+    (crate::usual(), adder())
 }
 
 async fn ask(pump: &Pump, n: u64) -> u64 {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pumphouse::engine::{Replayed, Tokio};
 use pumphouse::limits::Limits;
 use pumphouse::listener::{Spawn, Threads};
-use pumphouse::listeners;
 use pumphouse::listeners::thread::{InitialPayload, SpawnThread};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
@@ -78,7 +77,7 @@ fn schema_of_question() -> pumphouse::schema::Schema {
 }
 
 fn cast(tampered: Tampered) -> Vec<Listener> {
-    let mut all = listeners::standard();
+    let mut all = crate::usual();
     all.extend([pure(tampered).shared(), chance().shared()]);
     all.push(Listener::new("other").on(async |_: Question| ()).shared());
     all

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use pumphouse::engine::Tokio;
-use pumphouse::listeners;
 use pumphouse::listeners::thread::CancelThread;
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
@@ -55,7 +54,7 @@ fn adder<T: Apply>(sum: fn(&T) -> u64) -> Listener {
 }
 
 fn cast(adder: Listener) -> Vec<Listener> {
-    let mut all = listeners::standard();
+    let mut all = crate::usual();
     all.extend([adder, Listener::new("other").on(async |Down { n }: Down| Answer { n })]);
     all
 }

@@ -1,0 +1,23 @@
+//! The rules of the engine, its simulator and the log, and of actions, tested from outside with the
+//! listeners that come with the product.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test may fail where it stands, and say what it skipped"
+)]
+
+extern crate pumphouse_listeners as pumphouse;
+
+mod action;
+mod damage;
+mod engine;
+mod sim;
+
+use pumphouse::listener::Listener;
+use pumphouse::listeners::{echo, staff};
+
+/// The listeners that most servers have, without tools.
+fn usual() -> Vec<Listener> {
+    staff().into_iter().chain([echo::echo()]).collect()
+}
