@@ -7,6 +7,15 @@ _default:
 test *args:
     cargo test {{ args }}
 
+# The long forms of tests that `cargo test` plays shortly; it takes hours. `just powercut` is for root.
+thorough: _killed _drawn
+
+# Long forms in which a process is killed, cut off, or sick.
+_killed: crash crash-demo crash-works crash-workflow storm router syncs sick damage kills cuts
+
+# Long forms that draw their cases, or come in crowds.
+_drawn: rude sim-all reply-code agent-seeds disconnects idle folds
+
 # Formatting, lints, tests, dependencies, the demo: as in .ci/run, with nothing installed.
 all: fmt-check lint test deny demo
 
@@ -17,12 +26,16 @@ fmt-check:
     cargo fmt --all --check
 
 lint:
-    cargo clippy --workspace --all-targets --features pumphouse-bench/counts -- -D warnings
     cargo clippy --workspace --all-targets --features otel,pumphouse-bench/counts -- -D warnings
 
 # The fastest look at whether it compiles.
 check:
     cargo check --workspace --all-targets
+
+# Whether the library and the program compile with each feature alone.
+features:
+    for feature in "" sqlite json-schema models tokenizers tools pdf server otel; do \
+        cargo check --quiet -p pumphouse --no-default-features --features "$feature" || exit 1; done
 
 # The house rules that the compiler doesn't know.
 tidy:

@@ -125,20 +125,6 @@ fn digest(parts: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u
     Hasher::new().update(space).update(parts.body).finalize().into()
 }
 
-/// Whether commit 0 of a log may have this writer. In today's logs, the writer of commit 0 is the
-/// log's own UUID. In logs of older versions, it is a UUID of version 7 that the writing process
-/// drew at most a minute before it made the log.
-pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
-    /// The longest time between the drawing of the writer's UUID and the making of the log.
-    const BEFORE_US: u64 = 60_000_000;
-    let made_us = writer.get_timestamp().map(|time| {
-        let (seconds, nanos) = time.to_unix();
-        seconds.saturating_mul(1_000_000).saturating_add(u64::from(nanos) / 1_000)
-    });
-    let is_before = |us| (us..=us + BEFORE_US).contains(&log.created_us);
-    writer == log.uuid || writer.get_version_num() == 7 && made_us.is_some_and(is_before)
-}
-
 /// The hash that the chain begins with. It covers the log's identity.
 pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
     let mut space = Vec::with_capacity(GENESIS.len() + 4 + 16 + 32 + 8);

@@ -135,14 +135,14 @@ impl Verifier {
     }
 
     /// Checks the other fields of commit 0. It must cover no entry, thread or mark, and its writer
-    /// must be one that may have made the log.
+    /// must be the log's own UUID.
     fn begins_with(&mut self, identity: &Identity, row: &CommitRow) {
         let Commit { writer, last_position, last_thread, .. } = row.commit;
         if (last_position, last_thread) != (0, 0) || !row.marks.is_empty() {
             let what = "it covers an entry, a thread or a mark, and must cover none".to_owned();
             self.wrong(Wrong::Identity, None, Some(0), what);
         }
-        if !chain::may_have_made(writer, identity) {
+        if writer != identity.uuid {
             let what = "its writer isn't the one that made the log".to_owned();
             self.wrong(Wrong::Identity, None, Some(0), what);
         }

@@ -3,7 +3,6 @@
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -51,12 +50,8 @@ fn recorded(scene: &Scene, name: &str) -> Vec<String> {
 }
 
 /// Waits until the thread `organism` has so many payloads with this name.
-#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
 fn awaited(scene: &Scene, name: &str, count: usize) -> Vec<String> {
-    let until = Instant::now() + Duration::from_secs(20);
-    while recorded(scene, name).len() < count && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    crate::until(|| recorded(scene, name).len() >= count);
     recorded(scene, name)
 }
 
@@ -306,7 +301,7 @@ fn what_was_in_force_is_recorded_without_secrets() {
     };
     list("ada:s3cret-a\nops:s3cret-o:operator\n");
     let mut server = scene.serve(&["--tokens", "tokens.txt"]);
-    let said = recorded(&scene, "rules-in-force");
+    let said = awaited(&scene, "rules-in-force", 1);
     let [first] = &said[..] else { panic!("{said:?}") };
     for rule in [
         "<rule name=\"manifest/listeners[adder].model\">m</rule>",

@@ -136,9 +136,7 @@ async fn a_backup_that_is_stopped_leaves_no_half_file() {
     std::fs::create_dir(scene.path("out")).unwrap();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let names = || std::fs::read_dir(scene.path("out")).unwrap().count();
-    while names() == 0 {
-        std::thread::yield_now();
-    }
+    crate::until(|| names() > 0);
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let ran = Ran::from(child.wait_with_output().unwrap());

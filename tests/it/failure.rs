@@ -199,15 +199,14 @@ async fn fails_across_a_stop(file: &Path) {
     fails(&first).await;
     first.tell(Sleeps { n: 14 }).await.unwrap();
     first.tell(Leaves { n: 15 }).await.unwrap();
-    while log.open_entries().await.unwrap().iter().any(|it| it.started.is_empty()) {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || {
+        !log.open_entries().await.unwrap().iter().any(|it| it.started.is_empty())
+    })
+    .await;
     first.shutdown().await.unwrap();
     drop((first, log));
     let (next, log) = over(file, thread());
-    while !log.open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || log.open_entries().await.unwrap().is_empty()).await;
     next.shutdown().await.unwrap();
 }
 

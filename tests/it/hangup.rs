@@ -101,9 +101,7 @@ fn a_list_of_tokens_that_cant_be_used_changes_nothing() {
     ] {
         list(&scene, lines);
         server.signal("-HUP");
-        while !fs::read_to_string(&traces).unwrap().contains(why) {
-            std::thread::yield_now();
-        }
+        crate::until(|| fs::read_to_string(&traces).unwrap().contains(why));
         ben.is_served();
     }
     let (mut again, first) = Client::come(&server, "s3cret-b");

@@ -6,6 +6,8 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
 mod agent;
 mod auditor;
 mod backup;
@@ -51,6 +53,9 @@ mod tools;
 mod traces;
 mod formats;
 mod workflows;
+
+use eventually::eventually;
+use program::until;
 
 /// Reports a test that this machine can't run. Writes to the process's error output, because the
 /// test runner would hide a printed line.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -210,4 +211,15 @@ impl Drop for Server {
 /// The log in a data folder.
 pub(crate) fn log_in(data: &Path) -> PathBuf {
     data.join("pumphouse.db")
+}
+
+/// Waits until something is so that other processes do, or panics after a minute.
+#[track_caller]
+#[expect(clippy::disallowed_methods, reason = "other processes go by the clock")]
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "what is waited for didn't come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -168,7 +168,10 @@ fn finding_9_an_error_tells_nothing_of_others() {
 fn finding_10_a_stop_waits_for_nobody_for_ever() {
     held(&[
         ("tests/it/door/life.rs", &["a_shutdown_tells_what_is_due_and_closes"]),
-        ("tests/listeners/engine/rude.rs", &["rude_listeners_harm_nobody_and_each_message_has_one_end"]),
+        (
+            "tests/listeners/engine/rude.rs",
+            &["rude_listeners_harm_nobody_and_each_message_has_one_end"],
+        ),
     ]);
 }
 

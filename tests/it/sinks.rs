@@ -7,9 +7,6 @@ mod raw;
 mod server;
 mod websocket;
 
-use std::time::Duration;
-
-use pumphouse::clock::now_us;
 use serde_json::Value;
 
 use crate::program::{Scene, Server};
@@ -31,14 +28,4 @@ fn push(scene: &Scene, server: &Server) {
 /// All entries of the log, as objects.
 fn logged(scene: &Scene) -> Vec<Value> {
     scene.run(&["tail", "-n", "1000", "--json"]).code(0).objects()
-}
-
-/// Waits until something is so.
-#[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end_us = now_us() + 60_000_000;
-    while !is_so() {
-        assert!(now_us() < end_us, "{what}");
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
 }

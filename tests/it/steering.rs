@@ -130,9 +130,7 @@ fn an_operator_raises_a_budget() {
     let mut server = scene.command(&["run", "--json"]);
     let server = server.stdout(std::process::Stdio::null()).spawn().unwrap();
     let _stopped = Stopped(server);
-    while !scene.path("pump.sock").exists() {
-        std::thread::yield_now();
-    }
+    crate::until(|| scene.path("pump.sock").exists());
     let echo = &echo("a");
     let send = [&["send", "--json"][..], &OPERATOR].concat();
     let sent = scene.pipe(&send, echo).code(0).objects();

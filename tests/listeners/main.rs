@@ -9,15 +9,25 @@
 
 extern crate pumphouse_listeners as pumphouse;
 
+#[path = "../support/eventually.rs"]
+mod eventually;
 mod action;
 mod damage;
 mod engine;
 mod sim;
 
+use eventually::eventually;
+use pumphouse::Pump;
 use pumphouse::listener::Listener;
 use pumphouse::listeners::{echo, staff};
 
 /// The listeners that most servers have, without tools.
 fn usual() -> Vec<Listener> {
     staff().into_iter().chain([echo::echo()]).collect()
+}
+
+/// Waits until a pump has handled all its messages.
+#[track_caller]
+fn settled(pump: &Pump) -> impl Future<Output = ()> {
+    eventually(async || pump.log().open_entries().await.unwrap().is_empty())
 }

@@ -6,7 +6,8 @@
 //! Examples that take more than one turn are tested elsewhere: notices of the pump in
 //! `iteration.rs`, errors in metadata in `tests/it/feeds/metadata.rs`, feeds and `internal_actions`
 //! in `tests/it/feeds`. The tests that *Streaming Inline Tool Execution* lists are, under the names
-//! it gives them, in `tests/it/reply/tools.rs`, `tests/listeners/action/execution.rs` and `transcript.rs`.
+//! it gives them, in `tests/it/reply/tools.rs`, `tests/listeners/action/execution.rs` and
+//! `transcript.rs`.
 
 use std::collections::BTreeMap;
 use std::fs;

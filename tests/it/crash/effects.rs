@@ -88,9 +88,7 @@ impl Process {
             // A thread that is gone does nothing either.
             told.map_or(true, |it| it.rsplit(") ").next().is_some_and(|it| it.starts_with('T')))
         };
-        while !threads().all(stands) {
-            std::thread::yield_now();
-        }
+        crate::until(|| threads().all(stands));
     }
 
     /// Lets it go on.

@@ -85,9 +85,7 @@ async fn cut_off() -> (House, TcpStream) {
     Push::of(&Add { a: 1, b: 2 }).unwrap().write(&mut text);
     // Beside what the system buffers, more answers wait than may.
     stream.write_all(text.repeat(20).as_bytes()).await.unwrap();
-    while !house.pump.refusals().contains_key(&Code::SlowReader) {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || house.pump.refusals().contains_key(&Code::SlowReader)).await;
     (house, stream)
 }
 

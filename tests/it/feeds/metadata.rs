@@ -101,9 +101,7 @@ async fn metadata_that_was_not_declared_are_a_notice() {
     let ask = agent.ask("Build it.").unwrap();
     let pump = start(agent, Vec::new());
     let answer = pump.ask_element(ask).await.unwrap();
-    while seen.lock().unwrap().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || seen.lock().unwrap().len() >= 2).await;
     let story = story(&pump, answer.thread()).await;
     assert!(!story.contains(&"ada > ada: metadata".to_owned()), "{story:?}");
     let seen = seen.lock().unwrap().clone();

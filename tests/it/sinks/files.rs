@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{logged, push, scene, until};
+use super::{logged, push, scene};
 use crate::program::{Scene, Server};
+use crate::until;
 
 const ONE: &str = "sinks: [{type: file, path: sinks/all.jsonl, format: jsonl}]\n";
 
@@ -91,10 +92,10 @@ fn a_sink_that_cant_write_waits_and_disturbs_nothing_else() {
     let mut server = scene.serve_traced(&["--metrics", "127.0.0.1:0"], traces.into());
     push(&scene, &server);
     let lag = |server: &Server| server.metric("pumphouse_sink_lag_entries{sink=\"file\"}");
-    until("the sink is behind", || lag(&server) == 2);
+    until(|| lag(&server) == 2);
     push(&scene, &server);
     fs::remove_file(scene.path("sinks")).unwrap();
-    until("the sink has caught up", || lag(&server) == 0);
+    until(|| lag(&server) == 0);
     server.stop("-INT");
     assert_eq!(lines(&scene.path("sinks/all.jsonl")), logged(&scene));
     let traces = fs::read_to_string(scene.path("traces.txt")).unwrap();

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
 
 use super::server::Peer;
-use super::{logged, push, scene, until};
+use super::{logged, push, scene};
 use crate::door::tls::Authority;
 use crate::program::Server;
+use crate::until;
 
 fn sinks(port: u16, more: &str) -> String {
     format!("sinks: [{{type: websocket, url: \"ws://127.0.0.1:{port}/events\"{more}}}]\n")
@@ -38,16 +39,12 @@ fn every_entry_comes_in_order_also_after_the_peer_was_away() {
     for _ in 0..3 {
         push(&scene, &server);
     }
-    until("the sink is behind", || {
-        server.metric("pumphouse_sink_lag_entries{sink=\"websocket\"}") > 0
-    });
+    until(|| server.metric("pumphouse_sink_lag_entries{sink=\"websocket\"}") > 0);
     let peer = Peer::at(port);
     // It may rest by now: then the next entry wakes it.
     push(&scene, &server);
     all.extend(peer.upto(10));
-    until("the sink has caught up", || {
-        server.metric("pumphouse_sink_lag_entries{sink=\"websocket\"}") == 0
-    });
+    until(|| server.metric("pumphouse_sink_lag_entries{sink=\"websocket\"}") == 0);
     assert_eq!(server.stop("-INT").0, Some(0));
     all.extend(peer.go());
     // An entry may come again, whose arrival wasn't known; it is the same then.
@@ -89,7 +86,7 @@ fn without_a_buffer_what_was_written_meanwhile_is_skipped_and_counted() {
     let scene = scene(&sinks(port, ", buffer_on_disconnect: false"));
     let mut server = scene.serve(&[]);
     // Nothing is away before the first connection is there.
-    until("the sink connects", || peer.is_connected());
+    until(|| peer.is_connected());
     push(&scene, &server);
     assert_eq!(positions(&peer.upto(2)), [1, 2]);
     peer.go();
@@ -202,7 +199,7 @@ fn a_peer_that_sends_pings_and_reads_nothing_is_left() {
     let traces = std::fs::File::create(scene.path("traces.txt")).unwrap();
     let server = scene.serve_traced(&[], traces.into());
     push(&scene, &server);
-    until("the sink leaves it", || {
+    until(|| {
         let traces = std::fs::read_to_string(scene.path("traces.txt")).unwrap();
         traces.contains("it sent 1024 messages, and not the pong that was waited for")
     });

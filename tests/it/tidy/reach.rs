@@ -5,8 +5,15 @@ use std::collections::BTreeSet;
 use super::code::{File, identifier};
 
 /// Where every file belongs to a crate.
-const PLACES: [&str; 6] =
-    ["src/", "listeners/", "macros/src/", "benches/src/", "tests/it/", "tests/listeners/"];
+const PLACES: [&str; 7] = [
+    "src/",
+    "listeners/",
+    "macros/src/",
+    "benches/src/",
+    "tests/it/",
+    "tests/listeners/",
+    "tests/support/",
+];
 
 /// Whether a crate of ours begins with this file.
 fn is_root(path: &str) -> bool {

@@ -8,6 +8,7 @@ use pumphouse::listeners::tool::command::confine::note;
 
 use super::{asked, in_order, organism};
 use crate::program::{Ran, Scene, Server};
+use crate::until;
 
 /// A pump with a shell that runs `sh`, and the settings beside that.
 pub(super) struct Shell {
@@ -59,16 +60,6 @@ pub(super) fn runs(arguments: &str) -> bool {
     let wanted = format!("{}\0", arguments.replace(' ', "\0"));
     let all = fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|it| fs::read(it.path().join("cmdline")).ok()).any(|it| it == wanted.as_bytes())
-}
-
-#[expect(clippy::disallowed_methods, reason = "other processes come and go in their own time")]
-#[track_caller]
-pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Whether the kernel has Landlock; where it hasn't, the test says that it was skipped.
@@ -262,11 +253,11 @@ fn a_program_ends_with_its_thread() {
     let input = shell.scene.write("message.xml", payload);
     let verb = ["send", input.to_str().unwrap(), "--connect", &shell.server.address];
     let mut asking = shell.scene.command(&verb).stdout(Stdio::null()).spawn().unwrap();
-    until("it runs", || runs("sleep 41235") && runs("sleep 41236"));
+    until(|| runs("sleep 41235") && runs("sleep 41236"));
     let threads = shell.scene.run(&["threads", "--json"]).code(0).objects();
     let thread = threads[0]["thread"].as_str().unwrap();
     shell.scene.run(&["cancel", thread, "--connect", &shell.server.address]).code(0);
-    until("it ended", || !runs("sleep 41235") && !runs("sleep 41236"));
+    until(|| !runs("sleep 41235") && !runs("sleep 41236"));
     asking.wait().unwrap();
 }
 
@@ -277,9 +268,9 @@ fn all_ends_with_the_pump_also_where_it_is_killed() {
     let input = shell.scene.write("message.xml", payload);
     let verb = ["send", input.to_str().unwrap(), "--connect", &shell.server.address];
     let mut asking = shell.scene.command(&verb).stdout(Stdio::null()).spawn().unwrap();
-    until("it runs", || runs("sleep 41233") && runs("sleep 41234"));
+    until(|| runs("sleep 41233") && runs("sleep 41234"));
     shell.server.signal("-KILL");
-    until("it ended", || !runs("sleep 41233") && !runs("sleep 41234"));
+    until(|| !runs("sleep 41233") && !runs("sleep 41234"));
     asking.kill().unwrap();
     asking.wait().unwrap();
 }
@@ -325,7 +316,7 @@ fn a_program_ends_with_its_call_when_its_agent_is_interrupted() {
     std::thread::scope(|scope| {
         let ask = "<coder xmlns=\"https://xml-pipeline.org/ns/coder/v1\">Go.</coder>\n";
         scope.spawn(|| scene.pipe(&["send", "--connect", &server.address], ask));
-        until("it runs", || runs("sleep 41240"));
+        until(|| runs("sleep 41240"));
         let threads = scene.run(&["threads", "--json"]).code(0).objects();
         let mut ids = threads.iter().filter_map(|it| it["thread"].as_str());
         let thread = ids.find(|it| it.starts_with("sess-")).unwrap();
@@ -335,7 +326,7 @@ fn a_program_ends_with_its_call_when_its_agent_is_interrupted() {
              reason=\"enough\"/></message>\n"
         );
         scene.pipe(&["send", "--connect", &server.address], &interrupt);
-        until("it ends", || !runs("sleep 41240"));
+        until(|| !runs("sleep 41240"));
     });
     assert_eq!(fs::read_to_string(scene.path("work/log")).unwrap(), "begin\n");
 }

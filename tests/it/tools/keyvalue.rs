@@ -48,16 +48,13 @@ async fn a_value_is_there_until_it_is_deleted_and_after_a_restart() {
 }
 
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "that time passes is what is tested")]
 async fn a_value_with_a_ttl_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let pump = pump(&folder, "\"keys_max\": 2");
     ask(&pump, set("short", "1", Some(1))).await.unwrap();
     ask(&pump, set("long", "2", Some(3_600))).await.unwrap();
     assert_eq!(ask(&pump, of(Operation::Get, "long")).await.unwrap().ttl, Some(3_600));
-    while ask(&pump, of(Operation::Get, "short")).await.unwrap().found {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    crate::eventually(async || !ask(&pump, of(Operation::Get, "short")).await.unwrap().found).await;
     // What is forgotten takes no room.
     ask(&pump, set("next", "3", None)).await.unwrap();
     let all = ask(&pump, Keyvalue { key: None, ..of(Operation::List, "") }).await.unwrap();

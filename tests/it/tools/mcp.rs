@@ -11,11 +11,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::program::{Ran, Scene, Server};
+use crate::until;
 
 const SERVER: &str = include_str!("mcp/server.py");
 
@@ -44,16 +44,6 @@ fn called(scene: &Scene, server: &Server, tool: &str, inside: &str) -> Ran {
     let payload = format!("<{tool} xmlns=\"{ns}\">{inside}</{tool}>\n");
     let ran = scene.pipe(&["send", "--connect", &server.address], &payload);
     Ran { out: ran.out.replace("\n│ ", "\n"), ..ran }
-}
-
-#[expect(clippy::disallowed_methods, reason = "other processes come and go in their own time")]
-#[track_caller]
-pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -127,11 +117,11 @@ fn a_server_ends_with_the_pump() {
     let ids = || fs::read_to_string(&list).unwrap_or_default();
     std::thread::scope(|scope| {
         scope.spawn(|| called(&scene, &server, "sleep", ""));
-        until("two of them", || ids().lines().count() == 2);
+        until(|| ids().lines().count() == 2);
         server.signal("-KILL");
     });
     let is_there = |id: &str| Path::new("/proc").join(id).exists();
-    until("they end", || !ids().lines().any(is_there));
+    until(|| !ids().lines().any(is_there));
 }
 
 /// What kills its supervisor first ends with the pump all the same.
@@ -142,10 +132,10 @@ fn a_server_cant_get_away_from_its_supervisor() {
     called(&scene, &server, "strike", "").says(&["<tool-failed"]);
     let list = scene.path("sleeping");
     let ids = || fs::read_to_string(&list).unwrap_or_default();
-    until("it is begun", || ids().lines().count() == 1);
+    until(|| ids().lines().count() == 1);
     server.stop("-TERM");
     let is_there = |id: &str| Path::new("/proc").join(id).exists();
-    until("it ends", || !ids().lines().any(is_there));
+    until(|| !ids().lines().any(is_there));
 }
 
 #[test]
@@ -181,9 +171,7 @@ fn a_server_that_cannot_be_asked_has_the_tools_that_are_recorded() {
     let said = called(&scene, &server, "say", "<words>x</words>");
     said.says(&["<tool-failed", "reason=\"unreachable\""]);
     fs::remove_file(scene.path("broken")).unwrap();
-    until("it is begun again", || {
-        called(&scene, &server, "say", "<words>x</words>").out.contains("<text>x</text>")
-    });
+    until(|| called(&scene, &server, "say", "<words>x</words>").out.contains("<text>x</text>"));
 }
 
 #[test]

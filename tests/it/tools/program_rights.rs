@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::command::{Shell, is_confined, runs, sent, until};
+use super::command::{Shell, is_confined, runs, sent};
 use crate::program::{Scene, Server};
+use crate::until;
 
 /// The pump's own program, which a program may use as a client.
 const CLIENT: &str = env!("CARGO_BIN_EXE_pumphouse");
@@ -194,10 +195,10 @@ fn what_a_killed_supervisor_left_ends() {
     let input = shell.scene.write("message.xml", Shell::payload("sh", script));
     let verb = ["send", input.to_str().unwrap(), "--connect", &shell.server.address];
     let mut asking = shell.scene.command(&verb).stdout(Stdio::null()).spawn().unwrap();
-    until("it runs", || runs("sleep 41260") && runs("sleep 41261"));
+    until(|| runs("sleep 41260") && runs("sleep 41261"));
     let supervisor = fs::read_to_string(shell.scene.path("work/supervisor")).unwrap();
     assert!(Command::new("kill").args(["-KILL", supervisor.trim()]).status().unwrap().success());
-    until("it ended", || !runs("sleep 41260") && !runs("sleep 41261"));
+    until(|| !runs("sleep 41260") && !runs("sleep 41261"));
     asking.wait().unwrap();
     let next = sent(&shell.scene, &shell.server, &Shell::payload("sh", "echo on"));
     next.code(0).says(&["on"]);
@@ -236,12 +237,12 @@ fn what_a_killed_supervisor_left_ends_where_the_pump_is_the_first_process() {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap();
         stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
     };
-    until("it runs", || number("sleep 41270").is_some() && number("sleep 41271").is_some());
+    until(|| number("sleep 41270").is_some() && number("sleep 41271").is_some());
     let left = number("sleep 41270").unwrap();
     let supervisor = parent(parent(number("sleep 41271").unwrap())).to_string();
     assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
     // It is reaped, too: what is only dead still has its number.
-    until("it is gone", || !Path::new(&format!("/proc/{left}")).exists());
+    until(|| !Path::new(&format!("/proc/{left}")).exists());
     assert!(!runs("sleep 41271"));
     asking.wait().unwrap();
 }

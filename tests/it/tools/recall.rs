@@ -42,9 +42,10 @@ fn who(pump: &Pump, name: &str) -> Pump {
 /// Says something in a thread of its own, which is answered.
 async fn say(pump: &Pump, text: &str) -> ThreadId {
     let told = pump.tell(Note { text: text.into() }).await.unwrap();
-    while pump.log().thread(&told.thread).await.unwrap().unwrap().last_seq < told.seq + 1 {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || {
+        pump.log().thread(&told.thread).await.unwrap().unwrap().last_seq > told.seq
+    })
+    .await;
     told.thread
 }
 
@@ -59,9 +60,7 @@ async fn spawn(pump: &Pump, below: &ThreadId, name: &str, payload: impl Payload)
         let record = pump.log().thread(&child).await.unwrap();
         record.is_some_and(|it| it.state == pumphouse::log::State::Closed)
     };
-    while !closed().await {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(closed).await;
     child
 }
 

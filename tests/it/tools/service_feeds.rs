@@ -248,9 +248,7 @@ async fn a_service_that_hangs_delays_no_agent_without_its_feed() {
     };
     std::thread::scope(|threads| {
         let hanging = threads.spawn(|| ask("tiverton"));
-        while site.asked().is_empty() {
-            std::thread::yield_now();
-        }
+        crate::until(|| !site.asked().is_empty());
         ask("quick");
         assert!(!hanging.is_finished(), "quick waited for the feed of tiverton");
         hanging.join().unwrap();

@@ -6,9 +6,9 @@ use pumphouse::listeners::tool::sql::{Reason, Refused, Rows, Sql};
 use pumphouse::wire::Json;
 use serde_json::{Value, json};
 
-use super::command::until;
 use super::{asked, in_order, organism};
 use crate::program::{Scene, Server};
+use crate::until;
 
 const SHOP: &str = "\
 CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, price REAL, picture BLOB);
@@ -164,14 +164,14 @@ async fn a_call_that_sqlite_cannot_end_ends_with_its_process_and_no_other_does()
         words.is_ok_and(|it| it.contains(&*path.to_string_lossy()))
     };
     let readers = || std::fs::read_dir("/proc").unwrap().filter(|it| reads_it(it)).count();
-    super::mcp::until("their processes end", || readers() <= 2);
+    until(|| readers() <= 2);
     // One that waits may have ended by itself, so the killing may fail.
     let kill = |it: std::io::Result<std::fs::DirEntry>| {
         let id = it.unwrap().file_name();
         std::process::Command::new("kill").arg("-9").arg(id).output().unwrap();
     };
     std::fs::read_dir("/proc").unwrap().filter(|it| reads_it(it)).for_each(kill);
-    super::mcp::until("they end", || readers() == 0);
+    until(|| readers() == 0);
     assert_eq!(shop.rows("SELECT name FROM items WHERE id = 1").await, [json!(["tea"])]);
 }
 
@@ -243,7 +243,7 @@ async fn a_client_that_is_gone_is_taken_after_a_query_as_before_it() {
         Push::of(&query).unwrap().write(&mut message);
         std::io::Write::write_all(&mut gone, message.as_bytes()).unwrap();
         drop(gone);
-        until("it is taken", || threads(&shop) > before);
+        until(|| threads(&shop) > before);
         shop.rows("SELECT 1").await;
     }
 }

@@ -131,16 +131,9 @@ fn storm(is_shared: bool) {
     assert!(within > KILLS / 2, "kills missed the storm: {counts:?} of {count}");
     let _ = sending.kill();
     let _ = sending.wait();
-    let until = Instant::now() + Duration::from_secs(120);
-    while !scene.run(&["show", &thread]).out.contains("final=\"true\"") {
-        assert!(Instant::now() < until, "{}", scene.run(&["show", &thread]).out);
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    crate::until(|| scene.run(&["show", &thread]).out.contains("final=\"true\""));
     // What the last update means is decided behind the answer, too.
-    let until = Instant::now() + Duration::from_secs(20);
-    while fired(&scene, &thread).len() < edges.len() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    crate::until(|| fired(&scene, &thread).len() >= edges.len());
     assert_eq!(fired(&scene, &thread), edges);
     let runs = scene.run(&["workflows", "-n", "100000", "--json"]).code(0).objects();
     assert_eq!(runs.len(), edges.len());

@@ -144,9 +144,10 @@ async fn a_fork_knows_who_asked_before_it() {
     let adder = Listener::new("adder").on(async |_: Question| {}).on(late);
     let pump = start((adder, clerk()));
     let first = pump.tell(Down { n: 1 }).await.unwrap();
-    while pump.log().thread(&first.thread).await.unwrap().unwrap().last_seq < 2 {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || {
+        pump.log().thread(&first.thread).await.unwrap().unwrap().last_seq >= 2
+    })
+    .await;
     let request = EntryId::new(&first.thread, 2);
     let fork = pump.fork_at(&request).tell(Go).await.unwrap();
     let mut follow = pump.follow_log(&fork.thread, fork.seq);

@@ -62,9 +62,7 @@ async fn a_push_that_a_broken_worker_cannot_take_is_counted_as_refused() {
         let pump = pump.clone();
         async move { drop(pump.tell(Down { n: 0 }).await) }
     });
-    while port.late.lock().unwrap().is_none() {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || port.late.lock().unwrap().is_some()).await;
     let late = port.late.lock().unwrap().take().unwrap();
     assert_eq!(late.await.unwrap_err().code, Code::Broken);
     assert_eq!(pump.refusals().get(&Code::Broken), Some(&1));

@@ -119,9 +119,7 @@ async fn session(pump: &Pump) -> Pump {
 
 /// Waits until the thread is so.
 async fn becomes(pump: &Pump, thread: &ThreadId, wanted: ThreadState) {
-    while state(pump, thread).await != wanted {
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
+    crate::eventually(async || state(pump, thread).await == wanted).await;
 }
 
 #[tokio::test]
@@ -273,9 +271,7 @@ async fn a_timer_that_is_due_when_nothing_is_left_ticks_once_there_is_more() {
         let ops = operator(&pump).in_thread(&thread);
         let more = RaiseBudget { key: BudgetKey::Messages, by: Some(5), to: None };
         ops.ask::<BudgetRaised>(more.clone()).await.unwrap();
-        while ticks(&pump, &thread).await == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        }
+        crate::eventually(async || ticks(&pump, &thread).await > 0).await;
         ops.ask::<BudgetRaised>(more).await.unwrap();
         let told = story(pump.log(), &thread).await;
         assert_eq!(ticks(&pump, &thread).await, 1, "{told:#?}");

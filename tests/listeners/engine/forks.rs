@@ -200,9 +200,7 @@ async fn a_child_can_be_forked_and_what_has_ended_too() {
         let record = pump.log().thread(&child).await.unwrap();
         record.is_some_and(|it| it.state == pumphouse::log::State::Closed)
     };
-    while !closed().await {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(closed).await;
     let end = last(&pump, &child).await;
     let fork = pump.fork_at(&end);
     let opened = fork.tell(Question { n: 5 }).await.unwrap();

@@ -131,9 +131,7 @@ fn a_join_goes_on_after_a_crash() {
     let plugin = || (boss(), Listener::new("worker").on(hangs).idempotent());
     let thread = crash(&file, plugin(), async |pump: Pump| {
         let thread = pump.tell(Down { n: 2 }).await.unwrap().thread;
-        while super::story(pump.log(), &thread).await.len() < 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        crate::eventually(async || super::story(pump.log(), &thread).await.len() >= 4).await;
         thread
     });
     let runtime = tokio::runtime::Runtime::new().unwrap();

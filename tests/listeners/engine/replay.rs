@@ -100,9 +100,7 @@ async fn ran(pump: &Pump) -> ThreadId {
         SpawnThread { metadata: None, suggested_sub_id: Some("sub".into()), initial_payload };
     here.tell(spawn).await.unwrap();
     here.tell(Down { n: 2 }).await.unwrap();
-    while !pump.log().open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::settled(pump).await;
     first.thread
 }
 
@@ -117,9 +115,7 @@ async fn what_the_pump_itself_tells_a_pure_listener_is_compared_too() {
     };
     let pump = start(cast());
     let thread = pump.tell(Down { n: 1 }).await.unwrap().thread;
-    while !pump.log().open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::settled(&pump).await;
     let plan = pumphouse::builder().with(cast()).build().unwrap();
     let it = plan.replay(pump.log(), &thread, &Tokio::current()).await.unwrap();
     assert_eq!((&it.difference, &it.skipped[..]), (&None, &[][..]));
@@ -182,9 +178,7 @@ async fn a_fork_is_replayed_with_what_it_shares() {
     let at = EntryId::new(&thread, 5);
     let fork = pump.fork_at(&at).to("pure").tell(Question { n: 100 }).await.unwrap();
     pump.in_thread(&fork.thread).to("pure").ask::<Answer>(Question { n: 1 }).await.unwrap();
-    while !pump.log().open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::settled(&pump).await;
     let same = replayed(&pump, &fork.thread, Tampered::No).await;
     assert_eq!((same.difference, same.skipped.len()), (None, 0));
     assert_eq!(same.compared.get("pure"), Some(&4));
@@ -248,9 +242,7 @@ async fn what_a_budget_refused_is_no_difference() {
         };
         let pump = plan().start();
         let thread = pump.tell_element(first).await.unwrap().thread;
-        while !pump.log().open_entries().await.unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        crate::settled(&pump).await;
         let same = plan().replay(pump.log(), &thread, &Tokio::current()).await.unwrap();
         assert_eq!(same.difference, None, "case {at}");
         assert!(same.compared.values().sum::<u64>() > 1, "case {at}: {:?}", same.skipped);

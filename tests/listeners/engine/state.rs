@@ -137,9 +137,7 @@ async fn a_state_is_as_of_one_place_of_the_log() {
     let timer = here.tell(hour()).await.unwrap();
     let log = pump.log();
     let child = first.thread.child("sub", 0);
-    while log.thread(&child).await.unwrap().is_none() {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(async || log.thread(&child).await.unwrap().is_some()).await;
     let now = at(log, &first.thread, None).await;
     let states: Vec<_> = now.threads.iter().map(|it| (it.thread.clone(), it.state)).collect();
     assert_eq!(states, [(first.thread.clone(), State::Paused), (child.clone(), State::Paused)]);
@@ -164,9 +162,7 @@ async fn a_state_is_as_of_one_place_of_the_log() {
 
     here.tell(ResumeThread { thread: None, reason: None }).await.unwrap();
     let ended = async || at(log, &first.thread, None).await.threads[1].state == State::Closed;
-    while !ended().await {
-        tokio::task::yield_now().await;
-    }
+    crate::eventually(ended).await;
     let after = at(log, &first.thread, None).await;
     assert_eq!(spent(&after, BudgetKey::Children), 0);
     let until = after.threads[0].waiting.iter().map(|it| it.until_us).collect::<Vec<_>>();

@@ -181,9 +181,7 @@ async fn a_thread_with_a_stopped_listener_can_be_cancelled() {
     here.tell(CancelThread { thread: None, reason: None }).await.unwrap();
     let mut follow = pump.follow(&first.thread, 3);
     tokio::time::timeout(Duration::from_secs(5), follow.next()).await.unwrap().unwrap();
-    while !pump.log().open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::settled(&pump).await;
     pump.shutdown().await.unwrap();
 }
 

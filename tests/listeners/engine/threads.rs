@@ -163,11 +163,9 @@ async fn threads_are_no_deeper_than_they_may_be() {
     let deep = Listener::new("deep").on(deeper).grant::<Threads>();
     let pump = start(deep);
     pump.tell(Down { n: 0 }).await.unwrap();
-    let mut threads = Vec::new();
-    while threads.len() < 11 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        threads = pump.log().threads(None, 20).await.unwrap();
-    }
+    let threads = async || pump.log().threads(None, 20).await.unwrap();
+    crate::eventually(async || threads().await.len() >= 11).await;
+    let threads = threads().await;
     let last = &threads[10].id;
     let story = grown(&pump, last, 3).await;
     let refused = ["deep > *: down refused", "core > deep: huh"];
@@ -192,9 +190,7 @@ async fn a_cancel_stops_what_runs_answers_what_waits_and_lets_nothing_run_after(
     let here = pump.in_thread(&first.thread);
     let (one, other) = (here.clone(), here.clone());
     let waits = tokio::spawn(async move { one.ask::<Answer>(Question { n: 2 }).await });
-    while story(pump.log(), &first.thread).await.len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    crate::eventually(async || story(pump.log(), &first.thread).await.len() >= 2).await;
     let why = CancelThread { thread: None, reason: Some("enough".into()) };
     let over: ThreadCancelled = other.ask(why).await.unwrap();
     let (by, reason) = (over.by.as_str(), over.reason.as_deref());
@@ -484,9 +480,7 @@ async fn a_thread_that_only_opens_another_ends_with_what_came_of_that() {
         let outer = spawn("a", &spawn("b", &inner));
         let it: ThreadSpawned = pump.ask(outer).await.unwrap();
         let top = ThreadId::new(&it.parent_id);
-        while !pump.log().open_entries().await.unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        crate::settled(&pump).await;
         let all = pump.log().tree(&top).await.unwrap();
         let depth = |it: &ThreadId| it.as_str().matches('.').count();
         assert_eq!(all.iter().map(|it| depth(&it.id)).collect::<Vec<_>>(), [0, 1, 2, 3]);

@@ -57,9 +57,7 @@ async fn pushed(ears: &[&Arc<Ear>]) -> Vec<String> {
     for (number, ear) in ears.iter().enumerate() {
         let inlet: Arc<dyn PushObserver> = (*ear).clone();
         pump.push(&root, question(thread.as_ref()), &inlet, number as u64).await;
-        while ear.of(number as u64).is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        crate::eventually(async || !ear.of(number as u64).is_empty()).await;
         thread = Some(only_thread(&pump).await);
     }
     let thread = only_thread(&pump).await;

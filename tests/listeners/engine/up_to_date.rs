@@ -242,9 +242,7 @@ async fn a_replay_sees_as_far() {
         });
     }
     asks.join_all().await;
-    while !pump.log().open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::settled(&pump).await;
     let plan = pumphouse::builder().with(cast()).build().unwrap();
     let replayed = plan.replay(pump.log(), &first.thread, &Tokio::current()).await.unwrap();
     assert_eq!(replayed.difference, None);

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{called, until};
+use super::called;
 use crate::model::fake::{self, answer};
 use crate::program::{Scene, Server};
 use crate::tools::{asked, in_order, organism};
+use crate::until;
 
 const SERVER: &str = include_str!("hostile.py");
 /// Memory that a pump may take in these tests, in KiB: more than it does, and far less than 1 GB.
@@ -120,7 +121,7 @@ fn a_call_that_is_never_answered_ends_with_its_time_and_is_cancelled() {
         called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
         silent.join().unwrap().says(&["reason=\"unknown\"", "the limit seconds_max is 1"]);
     });
-    until("the server hears of it", || scene.path("cancelled").exists());
+    until(|| scene.path("cancelled").exists());
     called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
     assert_eq!(starts(&scene), 2, "it gives signs of life, so it isn't begun anew");
 }
@@ -140,7 +141,7 @@ fn a_server_that_hangs_is_ended_and_begun_anew_for_the_next_call() {
         assert_eq!(starts(&scene), starts_so_far);
         called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
         let id = fs::read_to_string(scene.path("hanging")).unwrap();
-        until("it is ended", || !Path::new("/proc").join(&id).exists());
+        until(|| !Path::new("/proc").join(&id).exists());
     }
 }
 
@@ -169,12 +170,12 @@ fn a_call_of_a_thread_that_is_cancelled_is_cancelled() {
             let mut ids = threads.map(|it| it["thread"].as_str().unwrap().to_owned());
             ids.find(|it| it.starts_with("sess-"))
         };
-        until("there is a session", || session().is_some());
+        until(|| session().is_some());
         let thread = session().unwrap();
-        until("the call is under way", || scene.path("called").exists());
+        until(|| scene.path("called").exists());
         scene.run(&["cancel", &thread, "--connect", &server.address]).code(0);
     });
-    until("the server hears of it", || scene.path("cancelled").exists());
+    until(|| scene.path("cancelled").exists());
     called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
 }
 
@@ -203,7 +204,7 @@ fn a_server_that_cannot_begin_is_begun_less_and_less_often() {
     called(&scene, &server, "good", "").says(&["reason=\"unreachable\"", "the server has ended"]);
     called(&scene, &server, "good", "").says(&["reason=\"unreachable\"", "times in a row"]);
     server_of("'plain'");
-    until("it is begun again", || called(&scene, &server, "good", "").out.contains("good is done"));
+    until(|| called(&scene, &server, "good", "").out.contains("good is done"));
 }
 
 /// What a tool says while it is at work reaches those who follow, and no log.
