@@ -213,7 +213,7 @@ pub(crate) fn log_in(data: &Path) -> PathBuf {
     data.join("pumphouse.db")
 }
 
-/// Waits until something is so that other processes do, or panics after a minute.
+/// Waits until a condition holds that other processes bring about. Panics after a minute.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "other processes go by the clock")]
 pub(crate) fn until(mut is_so: impl FnMut() -> bool) {

@@ -207,7 +207,7 @@ fn a_value_is_read_as_it_was_written() {
 const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
 
-/// The entries of a thread that prompts show: who, to whom, what.
+/// The entries of a thread that prompts show, each with its sender, its receiver and its payload.
 fn thread() -> Vec<(&'static str, &'static str, String)> {
     let result = |id: &str, status: &str, inside: &str| {
         format!(
